@@ -1,0 +1,90 @@
+"""What a guard is: a frozen fact about one or several values, with a Python check, a native opcode and an explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from dynacheck.sources import Node, Root, UserLine
+
+Slots: TypeAlias = Sequence[Any]
+"""The values a guard looks at: one for a guard on a node, several for a relation; ABSENT where a path leads nowhere."""
+
+KINDS = (
+    "value", "size", "stride", "dtype", "device", "requires_grad", "layout", "dispatch_keys", "rank", "length", "keys",
+    "type", "identity", "presence", "code", "aliasing", "expression", "training", "hooks", "mark", "grad_mode",
+    "inference_mode", "autocast", "default_dtype", "default_device", "deterministic", "function_mode", "global_state",
+    "region", "other",
+)  # fmt: skip
+"""The closed table of what a guard is about; the `<kind>` of a recompile's cause key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Why a guard failed: what was assumed and what is there now.
+
+    Args:
+        kind: one of KINDS.
+        then: the assumed value, as plain data.
+        now: the current value, as plain data.
+        detail: which part of the value, in the user's words (`size of dim 0`), or "".
+    """
+
+    kind: str
+    then: Any
+    now: Any
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A frozen fact. Subclasses add fields; the fields are the identity."""
+
+    native_op: ClassVar[str]
+    """Name of the native check; "PYCHECK" when there is none: then the native program calls `check` (slow, counted)."""
+
+    def native(self) -> tuple[object, ...]:
+        """Operands of the native check."""
+        return ()
+
+    def check(self, slots: Slots) -> bool:
+        """The verdict. Runs no user code; raising is an engine error, not a miss."""
+        raise NotImplementedError
+
+    def explain(self, slots: Slots) -> Change:
+        """What differs; called only when `check` is false."""
+        raise NotImplementedError
+
+    def text(self, paths: Sequence[str]) -> str:
+        """How logs spell it, given the paths of its values: `L['b'] == 'Hello'`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A guard on nodes, with the user's line that needed it."""
+
+    guard: Guard
+    nodes: tuple[Node, ...]
+    where: UserLine | None
+
+    def text(self) -> str:
+        return self.guard.text([n.path for n in self.nodes])
+
+
+def install(node: Node, guard: Guard, where: UserLine | None) -> None:
+    """Install a guard on a node, unless the same is there already."""
+    for have in node.guards:
+        if have.guard == guard:
+            return
+    node.guards.append(Installed(guard, (node,), where))
+
+
+def relate(root: Root, guard: Guard, nodes: Sequence[Node], where: UserLine | None) -> None:
+    """Install a relation over several nodes (identity, aliasing, expressions over sizes)."""
+    have = Installed(guard, tuple(nodes), where)
+    for other in root.relations:
+        if other.guard == guard and other.nodes == have.nodes:
+            return
+    root.relations.append(have)

@@ -1,0 +1,622 @@
+"""Where a value came from: a trie of nodes per translation attempt.
+
+A frame's values are reached by steps (`Accessor`) from a root (`Root`). Each path exists once: asking a node twice for
+the same child gives the same node, so that a node is the place for everything known about that value: its children,
+the guards installed on it and, once wrapped, its tracker. The trie is walked once to make the guard program.
+
+A node can be read in three ways, which a property test holds to the same object: `fetch` (the value, from a live
+frame), `emit` (bytecode that loads it in the rewritten code) and the native program's own accessor.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CellType, FunctionType
+from typing import Any, ClassVar, Protocol
+
+
+class _Absent:
+    """The value of a path that leads nowhere."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<absent>"
+
+
+ABSENT = _Absent()
+
+
+class Emitter(Protocol):
+    """What a source may emit. Each method appends instructions that push one value, or replace the top of the stack."""
+
+    def load_local(self, name: str) -> None: ...
+    def load_free(self, name: str) -> None:
+        """Push the contents of a cell or free variable of the frame."""
+
+    def load_cell(self, name: str) -> None:
+        """Push the cell itself."""
+
+    def load_global(self, name: str) -> None: ...
+    def load_const(self, value: object) -> None: ...
+    def load_attr(self, name: str) -> None: ...
+    def load_item(self, key: object) -> None:
+        """Replace the top of the stack by its item at a constant key."""
+
+    def call_helper(self, helper: Callable[..., object], *loads: Callable[[], None]) -> None:
+        """Push the result of an engine function on the values that `loads` push."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameView:
+    """The values of a frame that has not started: what guards and explanations read.
+
+    Args:
+        func: the function being called (globals, closure, defaults).
+        args: the argument slots in order, as the hook hands them out.
+    """
+
+    func: FunctionType
+    args: tuple[Any, ...]
+
+
+class Accessor:
+    """One step from a value to another. Frozen; compares by type and fields, so that it can key the trie."""
+
+    __slots__ = ()
+    native_op: ClassVar[str]
+
+    def native(self) -> tuple[object, ...]:
+        """Operands of the native accessor."""
+        return ()
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        """The value reached from `base`, or ABSENT. Runs no user code."""
+        raise NotImplementedError
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        raise NotImplementedError
+
+    def path(self, base: str) -> str:
+        """How logs spell it."""
+        raise NotImplementedError
+
+    def user_path(self, base: str) -> str:
+        """How the user would spell it."""
+        return self.path(base)
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Accessor):
+    """An argument slot of the frame."""
+
+    name: str
+    index: int
+    native_op: ClassVar[str] = "LOCAL"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.index,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return frame.args[self.index]
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.load_local(self.name)
+
+    def path(self, base: str) -> str:
+        return f"L[{self.name!r}]"
+
+    def user_path(self, base: str) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Free(Accessor):
+    """The cell of a free variable of the frame; its contents are the child `CellContents`."""
+
+    name: str
+    index: int
+    native_op: ClassVar[str] = "FREE"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.index,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        closure = frame.func.__closure__
+        return ABSENT if closure is None else closure[self.index]
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.load_cell(self.name)
+
+    def path(self, base: str) -> str:
+        return f"F[{self.name!r}]"
+
+    def user_path(self, base: str) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Global(Accessor):
+    """A name in the frame's own globals."""
+
+    name: str
+    native_op: ClassVar[str] = "GLOBAL"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return frame.func.__globals__.get(self.name, ABSENT)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.load_global(self.name)
+
+    def path(self, base: str) -> str:
+        return f"G[{self.name!r}]"
+
+    def user_path(self, base: str) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin(Accessor):
+    """A name in the frame's builtins (guarded only together with its absence from the globals)."""
+
+    name: str
+    native_op: ClassVar[str] = "BUILTIN"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return frame.func.__builtins__.get(self.name, ABSENT)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.load_global(self.name)
+
+    def path(self, base: str) -> str:
+        return f"B[{self.name!r}]"
+
+    def user_path(self, base: str) -> str:
+        return self.name
+
+
+def imported_module(name: str) -> object:
+    """The module of that name in sys.modules (used by rewritten code for values of other modules)."""
+    return sys.modules[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Module(Accessor):
+    """A module, by its name in sys.modules: the way to the globals of inlined functions."""
+
+    name: str
+    native_op: ClassVar[str] = "MODULE"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return sys.modules.get(self.name, ABSENT)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(imported_module, lambda: to.load_const(self.name))
+
+    def path(self, base: str) -> str:
+        return f"M[{self.name!r}]"
+
+    def user_path(self, base: str) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Captured(Accessor):
+    """An object reached only through a weak cell owned by the entry (it has no path from the frame)."""
+
+    key: int
+    native_op: ClassVar[str] = "CAPTURED"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.key,)
+
+    def path(self, base: str) -> str:
+        return f"W[{self.key}]"
+
+
+_MISSING = object()
+
+
+def instance_dict(obj: object) -> dict[str, Any] | None:
+    """The instance dict of an object without running user code, or None."""
+    try:
+        d = object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        return None
+    return d if type(d) is dict else None
+
+
+@dataclass(frozen=True, slots=True)
+class DictAttr(Accessor):
+    """An entry of the object's instance dict (modules included)."""
+
+    name: str
+    native_op: ClassVar[str] = "DICTATTR"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        d = instance_dict(base)
+        return ABSENT if d is None else d.get(self.name, ABSENT)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        load_base()
+        to.load_attr(self.name)
+
+    def path(self, base: str) -> str:
+        return f"{base}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOf(Accessor):
+    """The object's type."""
+
+    native_op: ClassVar[str] = "TYPEOF"
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return type(base)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(type, load_base)
+
+    def path(self, base: str) -> str:
+        return f"type({base})"
+
+
+def type_lookup(cls: type, name: str) -> object:
+    """What `_PyType_Lookup` finds: the raw entry of the first class of the MRO that has the name, or ABSENT."""
+    for c in type.__dict__["__mro__"].__get__(cls):
+        found = type.__dict__["__dict__"].__get__(c).get(name, _MISSING)
+        if found is not _MISSING:
+            return found
+    return ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class TypeAttr(Accessor):
+    """A raw class attribute, looked up along the MRO; the base is a class."""
+
+    name: str
+    native_op: ClassVar[str] = "TYPEATTR"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return type_lookup(base, self.name)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(type_lookup, load_base, lambda: to.load_const(self.name))
+
+    def path(self, base: str) -> str:
+        return f"{base}.{self.name}"
+
+    def user_path(self, base: str) -> str:
+        # type(self).scale is what the user wrote as self.scale
+        return f"{base[5:-1] if base.startswith('type(') and base.endswith(')') else base}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SlotAttr(Accessor):
+    """A `__slots__` member (a member descriptor of the type)."""
+
+    name: str
+    native_op: ClassVar[str] = "SLOTATTR"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        descriptor: Any = type_lookup(type(base), self.name)
+        try:
+            return descriptor.__get__(base)
+        except AttributeError:
+            return ABSENT
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        load_base()
+        to.load_attr(self.name)
+
+    def path(self, base: str) -> str:
+        return f"{base}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CAttr(Accessor):
+    """An attribute computed by C code of a builtin type: `__code__`, `__self__`, a tensor's `grad`, a slice's `start`."""
+
+    name: str
+    native_op: ClassVar[str] = "CATTR"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return getattr(base, self.name, ABSENT)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        load_base()
+        to.load_attr(self.name)
+
+    def path(self, base: str) -> str:
+        return f"{base}.{self.name}"
+
+
+def cell_contents(cell: CellType) -> object:
+    """The contents of a cell, or ABSENT when it is empty."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class CellContents(Accessor):
+    """What a cell holds; ABSENT when it is empty."""
+
+    native_op: ClassVar[str] = "CELL"
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return cell_contents(base)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        load_base()
+        to.load_attr("cell_contents")
+
+    def path(self, base: str) -> str:
+        return f"{base}.cell_contents"
+
+    def user_path(self, base: str) -> str:
+        return base
+
+
+def list_item(obj: list[Any] | tuple[Any, ...], index: int) -> object:
+    """Item of a list or tuple (or subclass) by the builtin's own rule, whatever the subclass overrides."""
+    return list.__getitem__(obj, index) if isinstance(obj, list) else tuple.__getitem__(obj, index)
+
+
+def dict_item(obj: dict[Any, Any], key: object) -> object:
+    """Item of a dict (or subclass) by dict's own rule, whatever the subclass overrides."""
+    return dict.__getitem__(obj, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Accessor):
+    """An item of a list or tuple."""
+
+    index: int
+    native_op: ClassVar[str] = "ITEM"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.index,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        size = list.__len__(base) if isinstance(base, list) else tuple.__len__(base)
+        return list_item(base, self.index) if self.index < size else ABSENT
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        load_base()
+        to.load_item(self.index)
+
+    def path(self, base: str) -> str:
+        return f"{base}[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Key(Accessor):
+    """A dict's item. The key is an exact builtin constant or an enum member."""
+
+    key: Any
+    native_op: ClassVar[str] = "KEY"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.key,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return dict.get(base, self.key, ABSENT)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(dict_item, load_base, lambda: to.load_const(self.key))
+
+    def path(self, base: str) -> str:
+        return f"{base}[{self.key!r}]"
+
+    def user_path(self, base: str) -> str:
+        for container in ("._parameters", "._buffers", "._modules"):
+            if base.endswith(container):
+                owner = base[: -len(container)]
+                return f"{owner}[{self.key}]" if str(self.key).isdigit() else f"{owner}.{self.key}"
+        return f"{base}[{self.key!r}]"
+
+    # 1, 1.0 and True are equal keys of a dict but not the same constant
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and type(self.key) is type(other.key) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash((type(self.key), self.key))
+
+
+def dict_key_at(d: dict[Any, Any], index: int) -> object:
+    """The key at a position of a dict's order."""
+    for i, key in enumerate(dict.keys(d)):
+        if i == index:
+            return key
+    return ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAt(Accessor):
+    """The key object at a position of a dict (for keys that are neither constants nor enum members)."""
+
+    index: int
+    native_op: ClassVar[str] = "KEYAT"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.index,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return dict_key_at(base, self.index)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(dict_key_at, load_base, lambda: to.load_const(self.index))
+
+    def path(self, base: str) -> str:
+        return f"list({base})[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True)
+class UserLine:
+    """The user's line that needed something: file, 1-based line, function name and the text of the line."""
+
+    file: str
+    line: int
+    function: str
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Node:
+    """One value of the frame. Made only by `child` and `Root`.
+
+    Attributes:
+        guards: installed guards with the line that needed each, in order; filled by `guards.base.install`.
+        tracker: the tracker that the value was wrapped as, or None (typed loosely: sources know no trackers).
+        children: by accessor.
+    """
+
+    __slots__ = ("_path", "_user_path", "accessor", "children", "guards", "parent", "root", "slot", "tracker", "value")
+
+    def __init__(self, root: Root, parent: Node | None, accessor: Accessor) -> None:
+        self.root = root
+        self.parent = parent
+        self.accessor = accessor
+        self.children: dict[Accessor, Node] = {}
+        self.guards: list[Any] = []
+        self.tracker: Any = None
+        self.slot = -1
+        self.value: Any = _MISSING
+        self._path: str | None = None
+        self._user_path: str | None = None
+
+    def child(self, accessor: Accessor) -> Node:
+        """The one child reached by this accessor."""
+        node = self.children.get(accessor)
+        if node is None:
+            node = self.children[accessor] = Node(self.root, self, accessor)
+        return node
+
+    def attr(self, name: str) -> Node:
+        return self.child(DictAttr(name))
+
+    def item(self, index: int) -> Node:
+        return self.child(Item(index))
+
+    def key(self, key: Any) -> Node:
+        return self.child(Key(key))
+
+    def type_of(self) -> Node:
+        return self.child(TypeOf())
+
+    def class_attr(self, name: str) -> Node:
+        """The raw class attribute an instance's lookup ends at."""
+        return self.child(TypeOf()).child(TypeAttr(name))
+
+    def peek(self) -> Any:
+        """The value in the frame being translated (ABSENT if there is none), read once per attempt."""
+        if self.value is _MISSING:
+            self.value = self.fetch(self.root.frame)
+        return self.value
+
+    def fetch(self, frame: FrameView) -> Any:
+        """The value in that frame, or ABSENT if a step of the path leads nowhere."""
+        base = None
+        if self.parent is not None:
+            base = self.parent.fetch(frame)
+            if base is ABSENT:
+                return ABSENT
+        return self.root.captured_value(self.accessor) if isinstance(self.accessor, Captured) else self.accessor.fetch(base, frame)
+
+    def emit(self, to: Emitter) -> None:
+        """Append instructions that push the value."""
+        parent = self.parent
+        self.accessor.emit(to, (lambda: None) if parent is None else (lambda: parent.emit(to)))
+
+    @property
+    def path(self) -> str:
+        """As logs spell it: `L['self'].layers[0].weight`."""
+        if self._path is None:
+            self._path = self.accessor.path("" if self.parent is None else self.parent.path)
+        return self._path
+
+    @property
+    def user_path(self) -> str:
+        """As the user spells it: `self.layers[0].weight`."""
+        if self._user_path is None:
+            self._user_path = self.accessor.user_path("" if self.parent is None else self.parent.user_path)
+        return self._user_path
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, parents first."""
+        yield self
+        for node in self.children.values():
+            yield from node.walk()
+
+    def __repr__(self) -> str:
+        return f"<Node {self.path}>"
+
+
+class Root:
+    """The root of a frame's trie; also holds the relations, which belong to no single node.
+
+    Args:
+        frame: the frame being translated, for reading values while translating.
+    """
+
+    def __init__(self, frame: FrameView) -> None:
+        self.frame = frame
+        self.children: dict[Accessor, Node] = {}
+        self.relations: list[Any] = []
+        self.captured: dict[int, Any] = {}  # weak references, by id
+
+    def child(self, accessor: Accessor) -> Node:
+        node = self.children.get(accessor)
+        if node is None:
+            node = self.children[accessor] = Node(self, None, accessor)
+        return node
+
+    def local(self, name: str, index: int) -> Node:
+        return self.child(Local(name, index))
+
+    def free(self, name: str, index: int) -> Node:
+        return self.child(Free(name, index))
+
+    def global_(self, name: str) -> Node:
+        return self.child(Global(name))
+
+    def builtin(self, name: str) -> Node:
+        return self.child(Builtin(name))
+
+    def module(self, name: str) -> Node:
+        return self.child(Module(name))
+
+    def captured_value(self, accessor: Captured) -> Any:
+        found = self.captured[accessor.key]()
+        return ABSENT if found is None else found
+
+    def walk(self) -> Iterator[Node]:
+        for node in self.children.values():
+            yield from node.walk()
