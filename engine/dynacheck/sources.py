@@ -498,7 +498,18 @@ class Node:
         children: by accessor.
     """
 
-    __slots__ = ("_path", "_user_path", "accessor", "children", "guards", "parent", "root", "slot", "tracker", "value")
+    __slots__ = (
+        "_path",
+        "_user_path",
+        "accessor",
+        "children",
+        "guards",
+        "parent",
+        "root",
+        "slot",
+        "tracker",
+        "value",
+    )
 
     def __init__(self, root: Root, parent: Node | None, accessor: Accessor) -> None:
         self.root = root
@@ -548,7 +559,11 @@ class Node:
             base = self.parent.fetch(frame)
             if base is ABSENT:
                 return ABSENT
-        return self.root.captured_value(self.accessor) if isinstance(self.accessor, Captured) else self.accessor.fetch(base, frame)
+        return (
+            self.root.captured_value(self.accessor)
+            if isinstance(self.accessor, Captured)
+            else self.accessor.fetch(base, frame)
+        )
 
     def emit(self, to: Emitter) -> None:
         """Append instructions that push the value."""

@@ -1,0 +1,271 @@
+"""What the engine did, as typed records, and who is told.
+
+Events are the only seam between the engine and its consumers (Report, logs, the plugin, JSON). They are emitted when
+an attempt is committed, never by an attempt that is thrown away. Observers are process-wide: worker threads compile too.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class CompileId:
+    """`frame` counts code objects, `attempt` the entries of one: printed as torch prints it, `0/1`."""
+
+    frame: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.frame}/{self.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRef:
+    """A code object by name; of a resume function: the function it continues.
+
+    Args:
+        file: absolute file name.
+        line: first line.
+        name: the function's name.
+        qualname: its qualified name (a resume function has that of its origin).
+        resume_line: where a resume function continues, or None.
+        code: the code object itself (of the origin, for a resume function), for identity.
+    """
+
+    file: str
+    line: int
+    name: str
+    qualname: str
+    resume_line: int | None = None
+    code: CodeType | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StackLine:
+    """One user line of a stack, outermost first in tuples."""
+
+    file: str
+    line: int
+    function: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """One failed guard: what was assumed, what is there now.
+
+    Args:
+        kind: one of `guards.base.KINDS`.
+        source: the user's spelling (`self.scale`).
+        path: the logs' spelling (`L['self'].scale`).
+        then: the assumed value, plain data.
+        now: the current value, plain data.
+        detail: which part of the value, or "".
+        file: file of the line that needed it.
+        line: that line, or 0 if unknown.
+        text: the line's text.
+        guard: the guard as logs spell it.
+        hint: what to do, or "".
+    """
+
+    kind: str
+    source: str
+    path: str
+    then: Any
+    now: Any
+    detail: str = ""
+    file: str = ""
+    line: int = 0
+    text: str = ""
+    guard: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryMiss:
+    """All failed guards of one existing entry (nearest entry first in tuples)."""
+
+    entry: int
+    changes: tuple[ChangeRow, ...]
+    region_differs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Base. `call` is the number of the compiled call (of any thread) during which it happened, 0 outside."""
+
+    time: float = field(default_factory=time.monotonic, kw_only=True)
+    thread: int = field(default_factory=threading.get_ident, kw_only=True)
+    call: int = field(default=0, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted(Event):
+    """A compiled callable was called. `where` is the caller's line."""
+
+    target: CodeRef | None
+    where: StackLine | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished(Event):
+    """The call returned or raised; `outcome` is hit, miss or eager (SPEC §2)."""
+
+    target: CodeRef | None
+    outcome: str
+    hits: int
+    raised: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCaptured(Event):
+    """A graph was handed to the backend and kept."""
+
+    compile_id: CompileId
+    code: CodeRef
+    backend: str
+    nodes: int
+    inputs: tuple[str, ...]
+    graph: Any = field(compare=False, repr=False)  # a function that gives the graph's Python source
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EntryAdded(Event):
+    """An entry was added to a code object's cache.
+
+    Args:
+        index: how many entries of this code object were there before, in any region.
+        has_graph: False for a frame that ends in a break before any operation.
+        misses: for each earlier entry all guards that failed, nearest first: () for the first entry.
+        recompile: the code object already had an entry in the same isolation scope.
+        seconds: time of the whole translation, backend included.
+    """
+
+    compile_id: CompileId
+    code: CodeRef
+    index: int
+    has_graph: bool
+    recompile: bool
+    misses: tuple[EntryMiss, ...]
+    trigger: StackLine | None
+    guards: tuple[str, ...] = ()
+    seconds: float = 0.0
+    values: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBroke(Event):
+    """Translation stopped at a place and goes on in a resume function, or gave the frame up (`skipped`)."""
+
+    compile_id: CompileId
+    code: CodeRef
+    reason: str
+    message: str
+    hint: str
+    stack: tuple[StackLine, ...]  # innermost last; library frames included
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSkipped(Event):
+    """A frame was looked at and not translated; `caused_by_break` frames run eagerly because of a break."""
+
+    code: CodeRef
+    reason: str
+    message: str
+    stack: tuple[StackLine, ...] = ()
+    caused_by_break: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached(Event):
+    """A code object reached its recompile limit; `values` is how the value that kept changing did."""
+
+    compile_id: CompileId
+    code: CodeRef
+    limit_name: str
+    limit: int
+    misses: tuple[EntryMiss, ...]
+    trigger: StackLine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RanEagerly(Event):
+    """A frame was refused and ran as it is: `cause` is limit, stance or skip."""
+
+    code: CodeRef
+    cause: str
+    reason: str = ""
+    misses: tuple[EntryMiss, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BackendFailed(Event):
+    """A backend raised; nothing was added."""
+
+    compile_id: CompileId
+    code: CodeRef
+    backend: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class InternalFault(Event):
+    """The engine itself failed on a frame, which then ran eagerly."""
+
+    code: CodeRef
+    error: str
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True)
+class WasReset(Event):
+    """`reset()` dropped all entries."""
+
+
+Observer = Callable[[Event], None]
+
+
+class Observers:
+    """The process-wide list of observers. An observer that raises is an error of the observer and propagates."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._list: tuple[Observer, ...] = ()
+        self.changed: list[Callable[[bool], None]] = []  # told when the list becomes empty or not
+
+    @property
+    def active(self) -> bool:
+        return bool(self._list)
+
+    def add(self, observer: Observer) -> None:
+        with self._lock:
+            self._list = (*self._list, observer)
+            first = len(self._list) == 1
+        if first:
+            for fn in self.changed:
+                fn(True)
+
+    def remove(self, observer: Observer) -> None:
+        with self._lock:
+            kept = list(self._list)
+            kept.remove(observer)
+            self._list = tuple(kept)
+            last = not kept
+        if last:
+            for fn in self.changed:
+                fn(False)
+
+    def emit(self, event: Event) -> None:
+        for observer in self._list:
+            observer(event)
+
+
+observers = Observers()

@@ -1,0 +1,50 @@
+"""What users set through torch's own API. Looks in `sys.modules`, never imports torch's compiler."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+_MISSING = object()
+
+
+def loaded(name: str) -> Any:
+    """The module if something has imported it already, else None."""
+    return sys.modules.get(name)
+
+
+def torch_config(name: str, default: Any) -> Any:
+    """A value of `torch._dynamo.config` if the user has that module loaded, else `default`."""
+    config = loaded("torch._dynamo.config")
+    return default if config is None else getattr(config, name, default)
+
+
+def torch_exception(name: str) -> type[Exception] | None:
+    """torch's exception type of that name, if its module is loaded."""
+    exc = loaded("torch._dynamo.exc") if name else None
+    found = getattr(exc, name, None) if exc is not None else None
+    return found if isinstance(found, type) and issubclass(found, Exception) else None
+
+
+_joined: dict[tuple[type, type], type[Any]] = {}
+
+
+def joined_exception(ours: type, theirs: type) -> type[Any]:
+    """A class with both bases, made once (named like ours)."""
+    key = (ours, theirs)
+    if key not in _joined:
+        _joined[key] = type(ours.__name__, (ours, theirs), {"__module__": ours.__module__})
+    return _joined[key]
+
+
+def torch_stance() -> str | None:
+    """The stance set through `torch.compiler.set_stance`, or None when nobody has."""
+    frame = loaded("torch._dynamo.eval_frame")
+    stance = getattr(frame, "_stance", None) if frame is not None else None
+    name = getattr(stance, "stance", None)
+    return name if isinstance(name, str) and name != "default" else None
+
+
+def is_torch_disabled(fn: Any) -> bool:
+    """True for what `torch.compiler.disable` (or `torch._dynamo.disable`) returned or marked."""
+    return bool(getattr(fn, "_torchdynamo_disable", False))

@@ -1,0 +1,190 @@
+"""Every reason why translation stops or a frame is left alone: a stable id, a sentence, a hint.
+
+Ids are never reused. DC1xx: graph breaks; DC2xx: the frame is given up; DC3xx: the frame is left alone by rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_table: dict[str, Reason] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason.
+
+    Args:
+        id: stable id, `DC101`.
+        title: a few words.
+        text: the sentence, with `{fields}` filled in when raised.
+        hint: what the user can do.
+        torch: torch's name of the same break (its `gb_type`), for the cross-engine table.
+    """
+
+    id: str
+    title: str
+    text: str
+    hint: str
+    torch: str = ""
+
+    def __post_init__(self) -> None:
+        if self.id in _table:
+            raise ValueError(f"reason {self.id} is declared twice")
+        _table[self.id] = self
+
+    def message(self, **fields: object) -> str:
+        """The sentence with its fields."""
+        return self.text.format(**fields)
+
+
+def all_reasons() -> tuple[Reason, ...]:
+    """All reasons, by id."""
+    return tuple(_table[k] for k in sorted(_table))
+
+
+def by_id(reason_id: str) -> Reason:
+    return _table[reason_id]
+
+
+def by_torch_name(name: str) -> Reason | None:
+    """Our reason for one of torch's break types, or None."""
+    for reason in _table.values():
+        if reason.torch and reason.torch == name:
+            return reason
+    return None
+
+
+DATA_DEPENDENT_BRANCH = Reason(
+    "DC101", "branch on a tensor's value",
+    "`{opname}` needs the value of a tensor, which exists only when the graph runs.",
+    "use torch.where or torch.cond, or move the branch out of the compiled function",
+    "Data-dependent branching",
+)  # fmt: skip
+SCALAR_OUTPUT = Reason(
+    "DC102", "a tensor's value is read into Python",
+    "`{call}` needs the value of a tensor, which exists only when the graph runs.",
+    "keep the value in a tensor, or set capture_scalar_outputs",
+    "Unsupported Tensor.item() call with capture_scalar_outputs=False",
+)  # fmt: skip
+PRINT = Reason(
+    "DC103", "call that writes output",
+    "`{call}` has a side effect outside the graph and can't be traced.",
+    "remove it, or move it out of the compiled function",
+    "Failed to trace builtin operator",
+)  # fmt: skip
+EXPLICIT_BREAK = Reason(
+    "DC104", "graph_break() was called", "The program asks for a graph break here.",
+    "remove the call of graph_break()", "Call to `torch._dynamo.graph_break()`",
+)  # fmt: skip
+DISABLED_CALL = Reason(
+    "DC105", "call of a disabled function",
+    "`{call}` is marked with disable and runs as it is.{why}",
+    "remove the disable, or move the call out of the compiled function",
+    "Skip calling `torch.compiler.disable()`d function",
+)  # fmt: skip
+SKIPPED_CALL = Reason(
+    "DC106", "call of a function that is never traced",
+    "`{call}` is never traced ({why}).",
+    "move the call out of the compiled function, or wrap it in a custom operator",
+    "Attempted to call function marked as skipped",
+)  # fmt: skip
+UNKNOWN_CALL = Reason(
+    "DC107", "call the engine can't trace", "A call of {what} can't be traced.",
+    "move the call out of the compiled function, or report it", "Unsupported function call",
+)  # fmt: skip
+UNKNOWN_ATTRIBUTE = Reason(
+    "DC108", "attribute the engine can't model", "The attribute {name!r} of {what} can't be modelled.",
+    "read it outside of the compiled function", "Unsupported attribute access",
+)  # fmt: skip
+UNKNOWN_OPERATION = Reason(
+    "DC109", "operation the engine can't model", "{operation} on {what} can't be modelled.",
+    "move it out of the compiled function, or report it", "Unsupported operation",
+)  # fmt: skip
+UNKNOWN_OPCODE = Reason(
+    "DC110", "instruction the engine can't model", "The instruction {opname} isn't supported: {why}.",
+    "move it out of the compiled function", "Missing bytecode handler",
+)  # fmt: skip
+UNKNOWN_VALUE = Reason(
+    "DC111", "value the engine can't model", "A value of type {what} can't be modelled: {why}.",
+    "keep it out of the compiled function", "Unsupported value",
+)  # fmt: skip
+DYNAMIC_SHAPE_OPERATOR = Reason(
+    "DC112", "operator whose result's size depends on data",
+    "`{call}` returns a tensor whose size depends on values.",
+    "set capture_dynamic_output_shape_ops, or use a masked form (torch.where)",
+    "Dynamic shape operator",
+)  # fmt: skip
+DATA_DEPENDENT_OPERATOR = Reason(
+    "DC113", "operator whose result depends on data", "`{call}` needs the values of a tensor.",
+    "keep the value in a tensor", "Data dependent operator",
+)  # fmt: skip
+OPERATOR_FAILED = Reason(
+    "DC114", "operator that can't be propagated", "`{call}` can't be propagated: {why}.",
+    "report it, or wrap the call in a custom operator", "Unsupported operator",
+)  # fmt: skip
+RNN = Reason(
+    "DC115", "recurrent module", "{what} isn't traced, as torch.compile doesn't.",
+    "write the cell with plain operators, or compile around it", "Attempted to wrap RNN, GRU, or LSTM",
+)  # fmt: skip
+CONTEXT_MANAGER = Reason(
+    "DC116", "context manager the engine can't model", "The context manager {what} can't be entered while tracing.",
+    "enter it outside of the compiled function", "Unsupported context manager",
+)  # fmt: skip
+LOGGING_CALL = Reason(
+    "DC117", "logging call", "`{call}` writes a log record and can't be traced.",
+    "remove it, or guard it with torch.compiler.is_compiling()", "logging.Logger method not supported for non-export cases",
+)  # fmt: skip
+BACKWARD_CALL = Reason(
+    "DC118", "backward() inside the compiled function", "`{call}` runs autograd and isn't traced.",
+    "call it outside of the compiled function", "Unsupported Tensor.backward() call",
+)  # fmt: skip
+FRAME_INSPECTION = Reason(
+    "DC119", "the frame is inspected", "`{call}` looks at the frame, which the engine rewrites.",
+    "don't inspect frames in compiled code", "Unsupported frame inspection",
+)  # fmt: skip
+GENERATOR_BREAK = Reason(
+    "DC120", "break inside a generator", "A generator iterated in the frame can't be split.",
+    "use a list, or move the operation out of the generator", "Graph break in generator",
+)  # fmt: skip
+RAISE_IN_TRY = Reason(
+    "DC121", "operator that may raise inside a try", "An operator that may raise because of values runs inside a `try` that would catch it.",
+    "move the operator out of the try block", "",
+)  # fmt: skip
+TENSOR_KIND = Reason(
+    "DC122", "tensor kind the engine can't model", "A {what} tensor can't be modelled.",
+    "keep it out of the compiled function", "Unsupported tensor",
+)  # fmt: skip
+UNCAUGHT_RAISE = Reason(
+    "DC201", "the frame raises", "The frame ends by raising {what}.",
+    "", "Observed exception",
+)  # fmt: skip
+BREAK_IN_LOOP = Reason(
+    "DC202", "break inside a loop", "A graph break inside a `for` or `while` body: the frame can't be split and runs eagerly.",
+    "move the breaking operation out of the loop, or the loop's body into a function of its own", "graph break in for/while loop",
+)  # fmt: skip
+BREAK_IN_TRY = Reason(
+    "DC203", "break inside a try with handlers", "A graph break inside a `try` block with handlers: the frame can't be split and runs eagerly.",
+    "move the breaking operation out of the try block", "graph break in try",
+)  # fmt: skip
+BREAK_IN_WITH = Reason(
+    "DC204", "break inside a with block", "A graph break inside a `with` of a context manager that can't be re-entered: the frame runs eagerly.",
+    "move the breaking operation out of the with block", "graph break under GenericContextWrappingVariable",
+)  # fmt: skip
+BREAK_NOT_RESUMABLE = Reason(
+    "DC205", "break that can't be resumed", "The frame can't be split here: {why}.",
+    "", "cannot resume",
+)  # fmt: skip
+INTERNAL = Reason("DC206", "fault of the engine", "The engine failed: {why}.", "please report it", "")
+LIMIT = Reason(
+    "DC301", "recompile limit", "{name} reached {limit_name} ({limit}).", "fix the value that keeps changing", "",
+)  # fmt: skip
+STANCE = Reason("DC302", "stance", "The stance {stance} runs it eagerly.", "", "")
+SKIP_FILE = Reason(
+    "DC303", "file that is never traced", "{file} belongs to {what}, which isn't traced.", "", ""
+)
+NO_TENSOR_OPERATIONS = Reason(
+    "DC304", "no tensor operation", "The frame has no tensor operation: it runs as it is.", "", ""
+)
+DISABLED = Reason("DC305", "disabled function", "{what} is marked with disable.", "", "")
+AMBIENT_STATE = Reason("DC306", "ambient state", "Not traced while {what} is active.", "", "")
