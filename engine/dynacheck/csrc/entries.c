@@ -1,0 +1,2 @@
+/* Region, Entry and CodeState: what hangs on a code object. */
+#include "native.h"
