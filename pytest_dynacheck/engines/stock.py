@@ -1,0 +1,425 @@
+"""A recorder for the installed torch.compile: what it compiled, where it broke, why it compiled again.
+
+Torch offers structure for all of it, so no log text is parsed: the frame callback, the entry a frame got, the
+break hook of its translator, the place that calls the backend, the hook after guards, and the guards with
+their values. Most of these are private, so each is tried once a process on a function of five lines; counts
+that need one which doesn't answer are None, never 0. Nothing imports torch before :func:`record` is entered.
+
+Example:
+    >>> with record() as seen:  # doctest: +SKIP
+    ...     torch.compile(fn, backend="eager")(x)
+    >>> seen.counts  # doctest: +SKIP
+    {'graphs': 1, 'graph_breaks': 0, 'recompiles': 0, 'cache_entries': 1}
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+from pytest_dynacheck.engines import stock_values as values
+from pytest_dynacheck.engines.stock_records import (
+    Break,
+    Call,
+    Entry,
+    Failure,
+    Frame,
+    Graph,
+    Recompile,
+    Recorder,
+)
+
+__all__ = ["Break", "Call", "Entry", "Frame", "Graph", "Recompile", "Recorder", "record", "silent_hooks"]
+
+
+class _Attempt:
+    """A frame while torch works on it."""
+
+    __slots__ = (
+        "breaks",
+        "code",
+        "error",
+        "graphs",
+        "guards",
+        "recompile",
+        "translated",
+        "tried",
+        "unlogged",
+    )
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        self.breaks: list[Break] = []
+        self.graphs: list[tuple[tuple[str, ...], int, str]] = []
+        self.guards: list[values.Snapshot] = []
+        self.recompile: tuple[Failure, ...] | None = None
+        self.tried = self.translated = False
+        self.unlogged: Any = None
+        self.error: BaseException | None = None
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.attempts: list[_Attempt] = []
+        self.regions: list[Call | None] = []
+        self.opening: bool | None = None
+
+    @property
+    def call(self) -> Call | None:
+        return next((call for call in self.regions if call is not None), None)
+
+
+_here = _Thread()
+_lock = threading.RLock()
+_recorders: list[tuple[Recorder, bool]] = []
+_undo: list[Callable[[], None]] = []
+_snapshots: dict[tuple[CodeType, str], list[values.Snapshot]] = {}
+_silent: frozenset[str] | None = None
+
+
+def _torch(name: str) -> Any:
+    return importlib.import_module(f"torch._dynamo.{name}")
+
+
+def _patch(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    original = getattr(owner, name)
+    setattr(owner, name, functools.wraps(original)(make(original)))
+    _undo.append(functools.partial(setattr, owner, name, original))
+
+
+def _stack_of(error: Any) -> tuple[tuple[str, int, str], ...]:
+    stack = getattr(error, "real_stack", None)
+    if stack is None:
+        stack = importlib.import_module("torch._guards").TracingContext.extract_stack()
+    return tuple((frame.filename, frame.lineno or 0, frame.name) for frame in stack)
+
+
+def _break(code: CodeType, error: Any, message: str, *, skipped: bool = False, raised: bool = False) -> Break:
+    stack = _stack_of(error) or ((code.co_filename, code.co_firstlineno, code.co_name),)
+    reason = getattr(error, "gb_type", None) or type(error).__name__
+    return Break(stack[-1][0], stack[-1][1], reason, message, code.co_name, stack, skipped, raised)
+
+
+def _is_break(error: BaseException) -> bool:
+    exc = _torch("exc")
+    return isinstance(error, (exc.Unsupported, exc.UserError)) and not getattr(error, "logged", False)
+
+
+def _watch_frames() -> None:
+    convert_frame = _torch("convert_frame")
+
+    def make(original: Any) -> Any:
+        def attempt(self: Any, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
+            current = _Attempt(frame.f_code)
+            if any(wants for _, wants in _recorders):
+                _watch_guards(self.hooks)
+            _here.attempts.append(current)
+            result = None
+            try:
+                result = original(self, frame, cache_entry, frame_state)
+            except BaseException as error:
+                current.error = error
+                raise
+            finally:
+                _here.attempts.pop()
+                _finish(current, result)
+            return result
+
+        return attempt
+
+    _patch(convert_frame.CatchErrorsWrapper, "__call__", make)
+
+
+def _watch_translations() -> None:
+    convert_frame = _torch("convert_frame")
+
+    def make(original: Any) -> Any:
+        def translate(self: Any, *args: Any, **keywords: Any) -> Any:
+            current = _here.attempts[-1] if _here.attempts else _Attempt(translate.__code__)
+            current.tried = True
+            try:
+                result = original(self, *args, **keywords)
+            except Exception as error:
+                if _is_break(error) and hasattr(error, "compile_id") and hasattr(error, "real_stack"):
+                    current.unlogged = error
+                raise
+            current.translated = True
+            return result
+
+        return translate
+
+    _patch(convert_frame.ConvertFrameAssert, "__call__", make)
+
+
+def _watch_guards(hooks: Any) -> None:
+    """Puts a filter that keeps every guard on torch's hooks, to see the guards with their values."""
+    previous = hooks.guard_filter_fn
+    if getattr(previous, "dynacheck", False):
+        return
+
+    def see(entries: Any) -> Any:
+        if _here.attempts:
+            _here.attempts[-1].guards = values.snapshot(entries)
+        return [True] * len(entries) if previous is None else previous(entries)
+
+    see.dynacheck = True  # type: ignore[attr-defined]
+    hooks.guard_filter_fn = see
+    _undo.append(functools.partial(setattr, hooks, "guard_filter_fn", previous))
+
+
+def _watch_breaks() -> None:
+    def make(original: Any) -> Any:
+        def log_graph_break(
+            self: Any, code_options: Any, reason: Any, exc: Any, *args: Any, **keywords: Any
+        ) -> Any:
+            if not exc.logged and _here.attempts:
+                _here.attempts[-1].breaks.append(_break(self.f_code, exc, str(reason)))
+            return original(self, code_options, reason, exc, *args, **keywords)
+
+        return log_graph_break
+
+    _patch(_torch("symbolic_convert").InstructionTranslatorBase, "log_graph_break", make)
+
+
+def _watch_backends() -> None:
+    def make(original: Any) -> Any:
+        def call_user_compiler(self: Any, gm: Any, example_inputs: Any, *args: Any, **keywords: Any) -> Any:
+            if _here.attempts:
+                nodes = list(gm.graph.nodes)
+                ops = tuple(str(node.target) for node in nodes if node.op.startswith("call"))
+                inputs = sum(node.op == "placeholder" for node in nodes)
+                _here.attempts[-1].graphs.append((ops, inputs, gm.code))
+            return original(self, gm, example_inputs, *args, **keywords)
+
+        return call_user_compiler
+
+    _patch(_torch("output_graph").OutputGraph, "call_user_compiler", make)
+
+
+def _watch_recompiles() -> None:
+    def make(original: Any) -> Any:
+        def reasons(entries: Any, frame: Any, backend: Any, skip_logging: bool = False) -> Any:
+            if _here.attempts and not skip_logging:
+                _here.attempts[-1].recompile = tuple(
+                    _failure(entry, frame.f_code, frame.f_locals, backend) for entry in entries
+                )
+            return original(entries, frame, backend, skip_logging)
+
+        return reasons
+
+    _patch(_torch("convert_frame"), "get_and_maybe_log_recompilation_reasons", make)
+
+
+def _failure(entry: Any, code: CodeType, f_locals: Any, backend: Any) -> Failure:
+    """Returns why an entry didn't serve this frame: its first failing guard and what else differs."""
+    manager, name = entry.guard_manager, str(entry.compile_id)
+    invalid = getattr(manager, "invalidation_reason", None)
+    if invalid is not None:
+        return Failure(name, str(invalid))
+    scope = {"L": f_locals, "G": manager.global_scope["G"], **(manager.closure_vars or {})}
+    info = manager.check_verbose(f_locals)
+    if info.result:
+        other = manager.cache_entry.backend != backend
+        return Failure(name, "another backend" if other else "no guard failed")
+    parts = list(info.verbose_code_parts)
+    failed = parts[0] if len(parts) == 1 else next((part for part in parts if _fails(part, scope)), "")
+    guard = failed.partition("  # ")[0].rstrip()  # torch appends the user's line
+    return Failure(name, guard, values.changes(_snapshots.get((code, name), ()), scope, guard))
+
+
+def _fails(part: str, scope: dict[str, Any]) -> bool:
+    try:
+        return not eval(part, scope)  # a group of guards on sizes: torch gives the group, one of them failed
+    except Exception:
+        return True
+
+
+def _watch_hits() -> None:
+    eval_frame = _torch("eval_frame")
+
+    def hook(hit: bool) -> bool:
+        answer: bool = hit if previous is None else previous(hit)
+        call = _here.call
+        if call is not None and answer:
+            call.hits += 1
+        return answer
+
+    previous = eval_frame.set_guard_complete_hook(hook)
+    _undo.append(lambda: eval_frame.set_guard_complete_hook(previous))
+
+
+def _watch_calls() -> None:
+    """Brackets calls: every region that torch opens asks the stance first and then switches the callback."""
+    eval_frame = _torch("eval_frame")
+
+    def make_stance(original: Any) -> Any:
+        def callback_from_stance(callback: Any) -> Any:
+            _here.opening = callback is not None
+            return original(callback)
+
+        return callback_from_stance
+
+    def make_switch(original: Any) -> Any:
+        def maybe_set_eval_frame(callback: Any) -> Any:
+            opening, _here.opening = _here.opening, None
+            if opening is None:
+                if _here.regions:
+                    _here.regions.pop()
+            elif opening and _here.call is None:
+                call = Call()
+                _here.regions.append(call)
+                for recorder, _ in _recorders:
+                    recorder.calls.append(call)
+            else:
+                _here.regions.append(None)
+            return original(callback)
+
+        return maybe_set_eval_frame
+
+    _patch(eval_frame, "_callback_from_stance", make_stance)
+    _patch(eval_frame, "_maybe_set_eval_frame", make_switch)
+
+
+def _finish(attempt: _Attempt, result: Any) -> None:
+    """Turns a finished attempt into records for every recorder."""
+    code, call = attempt.code, _here.call
+    guarded = None if result is None else result.guarded_code
+    breaks = attempt.breaks
+    if attempt.unlogged is not None:
+        raised = attempt.error is not None
+        breaks.append(
+            _break(code, attempt.unlogged, str(attempt.unlogged), skipped=not raised, raised=raised)
+        )
+    added = Entry(code, str(guarded.compile_id), bool(attempt.graphs)) if guarded is not None else None
+    if added is not None:
+        _snapshots[code, added.compile_id] = attempt.guards
+        if call is not None:
+            call.added += 1
+    strategy = getattr(result, "frame_exec_strategy", None)
+    frame = Frame(
+        code,
+        attempt.tried,
+        attempt.translated,
+        added is not None,
+        given_up=added is None and bool(breaks),
+        limit=type(attempt.error).__name__ == "FailOnRecompileLimitHit"
+        or (added is None and getattr(getattr(strategy, "cur_action", None), "name", "") == "RUN_ONLY"),
+        skip_reason=getattr(result, "skip_reason", None),
+    )
+    for recorder, _ in _recorders:
+        recorder.backend_calls += [
+            Graph(code.co_name, *graph, kept=added is not None) for graph in attempt.graphs
+        ]
+        recorder.breaks += breaks
+        if attempt.recompile is not None:
+            recorder.all_recompiles.append(Recompile(code, attempt.recompile, added is not None))
+        if added is not None:
+            recorder.added.append(added)
+        if attempt.tried or frame.skip_reason not in (None, "frame is in the Dynamo skipfiles list"):
+            recorder.frames.append(frame)
+
+
+_HOOKS: dict[str, Callable[[], None]] = {
+    "frames": _watch_frames,
+    "translations": _watch_translations,
+    "breaks": _watch_breaks,
+    "graphs": _watch_backends,
+    "recompiles": _watch_recompiles,
+    "hits": _watch_hits,
+    "calls": _watch_calls,
+}
+
+_PROBE = """
+def probe(x):
+    y = x + 1
+    graph_break()
+    return y * 2
+"""
+
+
+def _install() -> frozenset[str]:
+    """Installs every hook; returns the names of those this torch doesn't have."""
+    missing = set()
+    for name, install in _HOOKS.items():
+        try:
+            install()
+        except (ImportError, AttributeError, TypeError):
+            missing.add(name)
+    return frozenset(missing)
+
+
+def _remove() -> None:
+    while _undo:
+        _undo.pop()()
+    _snapshots.clear()
+
+
+def _probe(missing: frozenset[str]) -> frozenset[str]:
+    """Compiles five lines under the installed hooks; returns the names of those that didn't tell it right."""
+    torch = importlib.import_module("torch")
+    dynamo, utils = importlib.import_module("torch._dynamo"), _torch("utils")
+    names: dict[str, Any] = {"graph_break": dynamo.graph_break}
+    exec(compile(_PROBE, "<dynacheck probe>", "exec"), names)
+    kept = {name: Counter(found) for name, found in utils.counters.items()}
+    seen = Recorder()
+    _recorders.append((seen, True))
+    settings = {"error_on_recompile": False, "recompile_limit": 8, "disable": False, "suppress_errors": False}
+    try:
+        with dynamo.config.patch(settings), torch.compiler.set_stance("default"), torch.device("cpu"):
+            compiled = torch.compile(names["probe"], backend=lambda gm, inputs: gm.forward)
+            for dtype in (torch.float32, torch.float32, torch.float64):
+                compiled(torch.ones(2, dtype=dtype))
+    finally:
+        _recorders.remove((seen, True))
+        utils.counters.clear()
+        utils.counters.update(kept)
+    told = {
+        "frames": seen.entries == 4 and seen.max_entries == 2,
+        "translations": seen.raw["translated"] == 4,
+        "graphs": [len(graph.ops) for graph in seen.graphs] == [1, 1, 1, 1],
+        "breaks": [found.line for found in seen.breaks] == [4, 4],
+        "recompiles": [len(found.guards) for found in seen.recompiles] == [1, 1],
+        "hits": len(seen.calls) > 1 and seen.calls[1].hits == 2,
+        "calls": len(seen.calls) == 3,
+    }
+    return missing | {name for name, answered in told.items() if not answered}
+
+
+def silent_hooks() -> frozenset[str]:
+    """Returns the hooks that don't answer on this torch; empty when every count is known."""
+    with record() as seen:
+        return seen.silent
+
+
+@contextlib.contextmanager
+def record(*, compare_values: bool = True) -> Iterator[Recorder]:
+    """Records what torch.compile does in this process, in all threads, until the context is left.
+
+    Args:
+        compare_values: also keep what every guarded value was, so that a recompile tells then and now. Costs
+            about a fifth of a capture.
+
+    Yields:
+        The recorder, which fills while the block runs.
+    """
+    global _silent
+    with _lock:
+        missing = _install() if not _recorders else frozenset()
+        if _silent is None:
+            _silent = _probe(missing)
+        recorder = Recorder(_silent)
+        item = (recorder, compare_values)
+        _recorders.append(item)
+    try:
+        yield recorder
+    finally:
+        with _lock:
+            _recorders[:] = [other for other in _recorders if other is not item]
+            if not _recorders:
+                _remove()

@@ -1,0 +1,190 @@
+"""What was seen of one run under the installed torch.compile: records, torch's own figures and budget counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from types import CodeType
+
+from pytest_dynacheck.engines.stock_values import Change
+
+__all__ = ["Break", "Call", "Entry", "Failure", "Frame", "Graph", "Place", "Recompile", "Recorder"]
+
+Place = tuple[str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """One GraphModule handed to a backend. ``kept`` is False when no entry came out of that frame."""
+
+    function: str
+    ops: tuple[str, ...]
+    inputs: int
+    text: str
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """One graph break as torch logs it: place, torch's type name, what it said, the user's stack.
+
+    ``skipped`` tells that the whole frame was given up; ``raised`` that the break left the call as an error.
+    """
+
+    file: str
+    line: int
+    reason: str
+    message: str
+    function: str
+    stack: tuple[tuple[str, int, str], ...]
+    skipped: bool = False
+    raised: bool = False
+
+    @property
+    def place(self) -> Place:
+        """File, line and reason: what budgets tell apart."""
+        return (self.file, self.line, self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The first failing guard of one earlier entry, as torch writes it."""
+
+    entry: str
+    guard: str
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recompile:
+    """A code object that had entries was translated again. ``added`` is False when no entry came out."""
+
+    code: CodeType
+    failures: tuple[Failure, ...]
+    added: bool
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """The first failing guard of every earlier entry."""
+        return tuple(failure.guard for failure in self.failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One guarded piece of rewritten code added to a code object's cache."""
+
+    code: CodeType
+    compile_id: str
+    has_graph: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame that torch looked at. ``tried`` and ``translated`` are torch's own frame counters."""
+
+    code: CodeType
+    tried: bool
+    translated: bool
+    added: bool
+    given_up: bool
+    limit: bool
+    skip_reason: str | None
+
+
+@dataclass(slots=True)
+class Call:
+    """One outermost call of a compiled callable; ``outcome`` is hit, miss or eager."""
+
+    hits: int = 0
+    added: int = 0
+
+    @property
+    def outcome(self) -> str:
+        """Miss if an entry was added, else hit if any frame's guards passed, else eager."""
+        return "miss" if self.added else "hit" if self.hits else "eager"
+
+
+@dataclass(slots=True)
+class Recorder:
+    """What one recording saw: records, torch's own figures (``raw``) and what budgets count (``counts``)."""
+
+    silent: frozenset[str] = frozenset()
+    backend_calls: list[Graph] = field(default_factory=list)
+    breaks: list[Break] = field(default_factory=list)
+    all_recompiles: list[Recompile] = field(default_factory=list)
+    added: list[Entry] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """Graphs that are served; those of a frame given up later are left out."""
+        return tuple(graph for graph in self.backend_calls if graph.kept)
+
+    @property
+    def break_places(self) -> tuple[Place, ...]:
+        """Distinct places in the order they were met."""
+        return tuple(dict.fromkeys(found.place for found in self.breaks))
+
+    @property
+    def recompiles(self) -> tuple[Recompile, ...]:
+        """Recompiles that added an entry; one refused at the limit or without a graph is not among them."""
+        return tuple(found for found in self.all_recompiles if found.added)
+
+    @property
+    def entries_by_code(self) -> Counter[CodeType]:
+        """How many entries each code object got."""
+        return Counter(entry.code for entry in self.added)
+
+    @property
+    def entries(self) -> int:
+        """Entries of all code objects together."""
+        return len(self.added)
+
+    @property
+    def max_entries(self) -> int:
+        """The most entries of any one code object."""
+        return max(self.entries_by_code.values(), default=0)
+
+    @property
+    def limit_hits(self) -> tuple[Frame, ...]:
+        """Frames refused at a recompile limit."""
+        return tuple(frame for frame in self.frames if frame.limit)
+
+    @property
+    def given_up(self) -> tuple[Frame, ...]:
+        """Frames left to plain Python because of a break that torch can't resume from."""
+        return tuple(frame for frame in self.frames if frame.given_up)
+
+    def _known(self, hook: str, number: int) -> int | None:
+        return None if hook in self.silent else number
+
+    @property
+    def raw(self) -> dict[str, int | None]:
+        """Torch's own figures: backend calls, records of its graph_breaks and recompiles logs, frames."""
+        logged = [found for found in self.breaks if not found.raised]
+        return {
+            "graphs": self._known("graphs", len(self.backend_calls)),
+            "breaks": self._known("breaks", len(logged)),
+            "recompiles": self._known("recompiles", len(self.all_recompiles)),
+            "entries": self._known("frames", self.entries),
+            "tried": self._known("translations", sum(frame.tried for frame in self.frames)),
+            "translated": self._known("translations", sum(frame.translated for frame in self.frames)),
+        }
+
+    @property
+    def counts(self) -> dict[str, int | None]:
+        """The numbers budgets are about."""
+        return {
+            "graphs": self._known("graphs", len(self.graphs)),
+            "graph_breaks": self._known("breaks", len(self.break_places)),
+            "recompiles": self._known("recompiles", len(self.recompiles)),
+            "cache_entries": self._known("frames", self.max_entries),
+        }
+
+    @property
+    def outcomes(self) -> tuple[str, ...] | None:
+        """Hit, miss or eager for every call in order; None if torch doesn't tell."""
+        return (
+            None if self.silent & {"calls", "hits", "frames"} else tuple(call.outcome for call in self.calls)
+        )
