@@ -1,0 +1,1 @@
+"""Code objects, without torch: decode, build, assemble, liveness, listing."""
