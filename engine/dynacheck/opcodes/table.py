@@ -1,0 +1,177 @@
+"""The opcode table: one handler per opcode and range of versions, and what a handler may do (`Machine`)."""
+
+from __future__ import annotations
+
+import opcode as _opcode
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from dynacheck.bytecode.instruction import Instruction
+from dynacheck.variables.base import Tracer, VariableTracker
+
+Version: TypeAlias = tuple[int, int]
+FIRST: Version = (3, 11)
+LAST: Version = (3, 14)
+
+
+class Machine(Tracer, Protocol):
+    """A frame being interpreted: what an opcode handler may do, beyond what every tracer may.
+
+    Attributes:
+        stack: trackers; `NULL` stands for CPython's NULL (an empty place under a callable).
+        locals: bound local variables by name; an unbound one is missing.
+        kw_names: pending keyword names (KW_NAMES of 3.11 and 3.12).
+    """
+
+    stack: list[VariableTracker]
+    locals: dict[str, VariableTracker]
+    kw_names: tuple[str, ...]
+
+    def push(self, value: VariableTracker) -> None: ...
+    def pop(self) -> VariableTracker: ...
+    def popn(self, n: int) -> list[VariableTracker]:
+        """The top n values, deepest first."""
+
+    def jump(self, inst: Instruction) -> None:
+        """Go on at the instruction's target."""
+
+    def jump_to(self, index: int) -> None: ...
+    def branch(self, inst: Instruction, condition: VariableTracker, when: bool, keep: bool = False) -> None:
+        """Jump to the target when the condition's truth equals `when`; with `keep` the condition stays on the stack if
+        it jumps (JUMP_IF_x_OR_POP). The condition is already popped. A truth that only the graph knows breaks here,
+        with both sides as resume functions."""
+
+    def return_value(self, value: VariableTracker) -> None:
+        """The frame returns."""
+
+    def yield_value(self, value: VariableTracker) -> None:
+        """The generator frame is suspended with this value; when resumed, what was sent is on the stack."""
+
+    def return_generator(self) -> None:
+        """RETURN_GENERATOR: the frame's caller gets a generator tracker that owns this frame."""
+
+    # names
+    def load_global(self, name: str) -> VariableTracker: ...
+    def store_global(self, name: str, value: VariableTracker | None) -> None: ...
+    def cell(self, name: str) -> VariableTracker:
+        """The CellVariable of a cell or free variable."""
+
+    def make_cell(self, name: str) -> None:
+        """MAKE_CELL: the local of that name (if bound) moves into a new cell."""
+
+    def builtin(self, name: str) -> VariableTracker:
+        """The tracker of a builtin by name (LOAD_BUILD_CLASS, LOAD_ASSERTION_ERROR, ...)."""
+
+    # exceptions
+    @property
+    def exc_info(self) -> list[VariableTracker]:
+        """The stack of handled exceptions (what `sys.exc_info()` sees); None-constants below the first."""
+
+    def raise_exception(self, exception: VariableTracker, cause: VariableTracker | None = None) -> None:
+        """RAISE_VARARGS: an exception class or instance."""
+
+    def reraise(self, exception: VariableTracker) -> None: ...
+
+    # with blocks (BEFORE_WITH): enter, remember the block for breaks; WITH_EXCEPT_START and the normal exit call
+    # the exit that was pushed
+    def enter_with(self, manager: VariableTracker) -> None:
+        """BEFORE_WITH: pops nothing (the manager is already popped); pushes exit and the result of enter."""
+
+    # functions and imports
+    def make_function(
+        self,
+        code: VariableTracker,
+        defaults: VariableTracker | None,
+        kwdefaults: VariableTracker | None,
+        annotations: VariableTracker | None,
+        closure: VariableTracker | None,
+    ) -> VariableTracker: ...
+    def import_name(self, name: str, fromlist: VariableTracker, level: VariableTracker) -> VariableTracker: ...
+    def import_from(self, module: VariableTracker, name: str) -> VariableTracker: ...
+
+
+class _Null(VariableTracker):
+    """CPython's NULL on the value stack."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<NULL>"
+
+
+NULL = _Null()
+
+Handler: TypeAlias = Callable[[Any, Instruction], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One registered handler.
+
+    Args:
+        name: opcode name.
+        since: first version it serves.
+        until: last version it serves.
+        leaves: values the instruction leaves on the stack when it is run natively after a graph break; None: no
+            break can be taken at it.
+        pops: values it pops, as a function of the instruction, where a break is possible.
+    """
+
+    name: str
+    since: Version
+    until: Version
+    leaves: int | None
+    handler: Handler
+
+
+_rows: dict[str, list[Row]] = {}
+UNSUPPORTED: dict[str, str] = {}
+"""Opcodes no handler serves, each with the reason."""
+
+_EVERY_VERSION_NAMES: set[str] = set()
+
+
+def known_opcodes(names: set[str]) -> None:
+    """Names of opcodes of versions other than the running one, which `@opcode` accepts."""
+    _EVERY_VERSION_NAMES.update(names)
+
+
+def opcode(
+    *names: str, since: Version = FIRST, until: Version = LAST, leaves: int | None = None
+) -> Callable[[Handler], Handler]:
+    """Register a handler for opcodes of a range of versions.
+
+    Args:
+        *names: opcode names.
+        since: first version.
+        until: last version.
+        leaves: how many values the instruction leaves when run natively; None if no break can be taken there.
+
+    Raises:
+        ValueError: no supported version has the opcode, or another handler serves it already.
+    """
+
+    def add(handler: Handler) -> Handler:
+        for name in names:
+            if name not in _opcode.opmap and name not in _EVERY_VERSION_NAMES:
+                raise ValueError(f"{name} is no opcode of a supported version")
+            rows = _rows.setdefault(name, [])
+            for row in rows:
+                if row.since <= until and since <= row.until:
+                    raise ValueError(f"{name} has two handlers for {max(row.since, since)}")
+            rows.append(Row(name, since, until, leaves, handler))
+        return handler
+
+    return add
+
+
+def unsupported(reason: str, *names: str) -> None:
+    """Declare opcodes that no handler serves."""
+    for name in names:
+        UNSUPPORTED[name] = reason
+
+
+def table(version: Version) -> dict[str, Row]:
+    """The handlers of one version, by opcode name."""
+    return {name: row for name, rows in _rows.items() for row in rows if row.since <= version <= row.until}

@@ -1,0 +1,334 @@
+"""What a tracker is, and what trackers may ask of the translator.
+
+A `VariableTracker` is the engine's model of one Python value. Its methods are CPython's type slots (`tp_getattro`,
+`nb_bool`, `mp_subscript`, ...), so that a Python rule is written where CPython has it. The rules above the slots
+(which operand is asked first, `NotImplemented`, iteration by `__getitem__`) are in `variables/abstract.py`, as
+CPython's are in `Objects/abstract.c`.
+
+One tracker stands for one object: two names of a list are one tracker, and changing it changes both. Everything here
+lives for one translation attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NoReturn, Protocol
+
+from dynacheck.guards.base import Guard
+from dynacheck.reasons import UNKNOWN_OPERATION, Reason
+from dynacheck.sources import Emitter, Node, Root, UserLine
+
+
+class GraphBreak(Exception):
+    """Translation can't model the current instruction: split the frame here, or give it up.
+
+    Args:
+        reason: the declared reason.
+        **fields: fill the reason's sentence.
+    """
+
+    def __init__(self, reason: Reason, **fields: object) -> None:
+        super().__init__(f"{reason.id}: {reason.message(**fields)}")
+        self.reason = reason
+        self.message = reason.message(**fields)
+        self.stack: tuple[Any, ...] = ()  # user stack, filled by the translator nearest to it
+
+
+class ObservedException(Exception):
+    """The traced program raised. Unwound through the traced frames' exception tables.
+
+    Args:
+        exception: the tracker of the exception instance.
+    """
+
+    def __init__(self, exception: VariableTracker) -> None:
+        super().__init__(repr(exception))
+        self.exception = exception
+
+
+class NotConstant(Exception):
+    """`as_constant` was asked of a value that is not one."""
+
+
+NOT_IMPLEMENTED = object()
+"""What a binary slot returns when it does not know the other operand."""
+
+
+class Rebuilder(Emitter, Protocol):
+    """What reconstruction may emit, beyond loading sources. Each call appends instructions."""
+
+    def load(self, value: VariableTracker) -> None:
+        """Push the object a tracker stands for: its source, an object built before, or a new one."""
+
+    def build_tuple(self, n: int) -> None: ...
+    def build_list(self, n: int) -> None: ...
+    def build_set(self, n: int) -> None: ...
+    def build_map(self, n: int) -> None:
+        """A dict of n key/value pairs on the stack."""
+
+    def build_slice(self, n: int) -> None: ...
+    def push_callable(self, load: Callable[[], None]) -> None:
+        """Push a callable to be called by `call`."""
+
+    def call(self, n: int, kwnames: tuple[str, ...] = ()) -> None:
+        """Call with n arguments on the stack, the last len(kwnames) by keyword."""
+
+    def load_method(self, name: str) -> None:
+        """Replace the object on top of the stack by its method, ready for `call`."""
+
+    def pop(self) -> None: ...
+    def dup(self) -> None: ...
+    def store_attr(self, name: str) -> None:
+        """Pops an object and, below it, the value."""
+
+    def remember(self, value: VariableTracker) -> None:
+        """The object on top of the stack is the one `value` stands for; later loads give the same object."""
+
+    def graph_output(self, value: VariableTracker) -> None:
+        """Push a tensor or symbolic number that the graph computes."""
+
+
+class Tracer(Protocol):
+    """What a tracker, handler or opcode may ask of the translator of a frame."""
+
+    root: Root
+
+    # where we are
+    def where(self) -> UserLine | None:
+        """The user's line being translated (the innermost one outside of library code)."""
+
+    # values and guards
+    def wrap(self, node: Node) -> VariableTracker:
+        """The tracker of a sourced value; lazy: nothing is guarded before it is used."""
+
+    def wrap_now(self, node: Node) -> VariableTracker:
+        """The tracker of a sourced value by its exact type, with the guards that it needs."""
+
+    def guard(self, node: Node, guard: Guard) -> None: ...
+    def constant(self, value: object) -> VariableTracker:
+        """The tracker of a constant of an exact builtin type."""
+
+    def object(self, value: object) -> VariableTracker:
+        """The tracker of an object that is known without a source and is the same in every process run: a builtin, a
+        function or class of torch or the standard library, a constant. Anything else is an internal error."""
+
+    # running
+    def call(
+        self, fn: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker] | None = None
+    ) -> VariableTracker:
+        """Call as the program would: a handler, a graph operator, inlining; or break."""
+
+    def call_python(self, fn: Callable[..., Any], *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+        """Inline one of the engine's own Python functions (a polyfill)."""
+
+    def raise_(self, exc_type: type[BaseException], *args: object) -> NoReturn:
+        """Raise an exception in the traced program."""
+
+    def break_(self, reason: Reason, **fields: object) -> NoReturn: ...
+
+    # graph
+    def record(self, op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> VariableTracker:
+        """Record an operator ("call_function" or "call_method") on trackers, propagate metadata, wrap the result."""
+
+    # side effects on objects that existed before the frame
+    def mutated(self, value: VariableTracker) -> None:
+        """The tracker's contents no longer equal the object's: write them back at the end of the frame."""
+
+    def is_new(self, value: VariableTracker) -> bool:
+        """Whether the object was made in this frame."""
+
+    @property
+    def effects(self) -> Any:
+        """The frame's side effects (`translate.effects.SideEffects`)."""
+
+    @property
+    def state(self) -> Any:
+        """Traced ambient state (grad mode, autocast, ...), changed by traced context managers."""
+
+    @property
+    def env(self) -> Any:
+        """The attempt's SymbolicEnv, or None in a static attempt."""
+
+    def need_symbols(self) -> NoReturn:
+        """Restart the attempt with a symbolic environment."""
+
+
+class VariableTracker:
+    """The engine's model of one Python value.
+
+    Attributes:
+        node: where the value came from; None for a value made in the frame.
+    """
+
+    __slots__ = ("node",)
+
+    python_type: ClassVar[type] = object
+    """The exact type of the value, where a class of trackers stands for one type; else override `get_type`."""
+
+    def __init__(self, node: Node | None = None) -> None:
+        self.node = node
+
+    # -- identity and constants
+    def realize(self, tx: Tracer) -> VariableTracker:
+        """The tracker itself; a lazy one wraps its value now, installing guards."""
+        return self
+
+    def get_type(self) -> type:
+        """The value's exact type."""
+        return self.python_type
+
+    def describe(self) -> str:
+        """For messages: the value in the user's words."""
+        return self.node.user_path if self.node is not None else f"a {self.get_type().__name__}"
+
+    def is_constant(self) -> bool:
+        """Whether `as_constant` succeeds."""
+        return False
+
+    def as_constant(self, tx: Tracer) -> Any:
+        """The Python value, for values that are constants throughout (numbers, strings, tuples and slices of them, ...).
+
+        Raises:
+            NotConstant: it isn't one.
+        """
+        raise NotConstant(type(self).__name__)
+
+    def as_proxy(self, tx: Tracer) -> Any:
+        """What stands for it in a graph node's arguments: an fx.Node, a constant, a container of them."""
+        if self.is_constant():
+            return self.as_constant(tx)
+        self.unmodelled(tx, "use in a graph")
+
+    def as_meta(self, tx: Tracer) -> Any:
+        """What stands for it in metadata propagation: a TensorRef, a SymInt, a constant, a container of them."""
+        if self.is_constant():
+            return self.as_constant(tx)
+        self.unmodelled(tx, "use in a graph")
+
+    def unmodelled(self, tx: Tracer, operation: str) -> NoReturn:
+        """Break: this operation on this kind of value isn't modelled."""
+        tx.break_(UNKNOWN_OPERATION, operation=operation, what=f"{self.describe()} ({type(self).__name__})")
+
+    # -- attributes
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        self.unmodelled(tx, f"the attribute {name!r}")
+
+    def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        """Store, or delete when value is None."""
+        self.unmodelled(tx, f"writing the attribute {name!r}")
+
+    # -- calls and iteration
+    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+        self.unmodelled(tx, "a call")
+
+    def tp_iter(self, tx: Tracer) -> VariableTracker:
+        """The iterator. A type without `__iter__` raises TypeError in the program (see `abstract.get_iter`)."""
+        self.unmodelled(tx, "iteration")
+
+    def tp_iternext(self, tx: Tracer) -> VariableTracker | None:
+        """The next item, or None when exhausted."""
+        self.unmodelled(tx, "next()")
+
+    # -- truth, length, items
+    def nb_bool(self, tx: Tracer) -> bool:
+        """Truth by the type's own `__bool__` or `__len__`; True for plain objects."""
+        self.unmodelled(tx, "a truth test")
+
+    def sq_length(self, tx: Tracer) -> VariableTracker:
+        self.unmodelled(tx, "len()")
+
+    def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
+        self.unmodelled(tx, "indexing")
+
+    def mp_ass_subscript(self, tx: Tracer, key: VariableTracker, value: VariableTracker | None) -> None:
+        """Store an item, or delete it when value is None."""
+        self.unmodelled(tx, "item assignment")
+
+    def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
+        """`item in self`: a bool constant or a tensor-free symbolic bool."""
+        self.unmodelled(tx, "`in`")
+
+    # -- operators
+    def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
+        """op is one of < <= == != > >=. NOT_IMPLEMENTED when the type does not know the other."""
+        return NOT_IMPLEMENTED
+
+    def nb_binary(self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker) -> VariableTracker | object:
+        """The type's slot for + - * / // % ** @ << >> & | ^ and divmod, with self being left or right."""
+        return NOT_IMPLEMENTED
+
+    def nb_inplace(self, tx: Tracer, op: str, right: VariableTracker) -> VariableTracker | object:
+        """The in-place form; op without the `=`. NOT_IMPLEMENTED falls back to the binary form."""
+        return NOT_IMPLEMENTED
+
+    def nb_unary(self, tx: Tracer, op: str) -> VariableTracker:
+        """op is one of - + ~ abs int float index complex (`nb_index` for index)."""
+        self.unmodelled(tx, f"unary {op}")
+
+    def hash_key(self, tx: Tracer) -> Any:
+        """A hashable Python object, equal for two trackers exactly when the values are equal as dict keys.
+
+        A constant gives its value; an object with identity hashing gives itself. Raises TypeError in the program for
+        unhashable types.
+        """
+        self.unmodelled(tx, "hash()")
+
+    def tp_repr(self, tx: Tracer) -> VariableTracker:
+        self.unmodelled(tx, "repr()")
+
+    def tp_str(self, tx: Tracer) -> VariableTracker:
+        return self.tp_repr(tx)
+
+    def tp_format(self, tx: Tracer, spec: str) -> VariableTracker:
+        self.unmodelled(tx, "formatting")
+
+    # -- rewritten code
+    def reconstruct(self, to: Rebuilder) -> None:
+        """Emit code that pushes a new object equal to this one (for values made in the frame).
+
+        Containers with identity call `to.remember(self)` after pushing the empty or full object.
+        """
+        raise NotImplementedError(f"{type(self).__name__} can't be rebuilt")
+
+    def write_back(self, to: Rebuilder) -> None:
+        """Emit code that brings the object that existed before the frame to this tracker's contents."""
+        raise NotImplementedError(f"{type(self).__name__} can't be written back")
+
+    def children(self) -> Sequence[VariableTracker]:
+        """The trackers it holds, for walks (liveness, escape)."""
+        return ()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.node.path if self.node is not None else ''}>"
+
+
+class LazyVariable(VariableTracker):
+    """A sourced value that nothing has looked at yet: no guard. Every use goes through `realize`."""
+
+    __slots__ = ("real",)
+
+    node: Node
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node)
+        self.real: VariableTracker | None = None
+
+    def realize(self, tx: Tracer) -> VariableTracker:
+        if self.real is None:
+            self.real = tx.wrap_now(self.node)
+        return self.real
+
+    def get_type(self) -> type:
+        return self.real.get_type() if self.real is not None else type(self.node.peek())
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        if self.real is None:
+            self.node.emit(to)
+        else:
+            to.load(self.real)
+
+
+def realize_all(tx: Tracer, values: Sequence[VariableTracker]) -> list[VariableTracker]:
+    """The values with lazy ones wrapped."""
+    return [v.realize(tx) for v in values]
+
