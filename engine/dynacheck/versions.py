@@ -14,7 +14,7 @@ def python_since(major: int, minor: int) -> bool:
     >>> python_since(3, 11)
     True
     """
-    return PYTHON >= (major, minor)
+    return sys.version_info >= (major, minor)
 
 
 PY312: Final = python_since(3, 12)

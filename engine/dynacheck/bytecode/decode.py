@@ -285,7 +285,8 @@ def decode(code: CodeType) -> DecodedCode:
     Returns:
         The decoded form; the same object for the same code object.
 
-    >>> [i.argval for i in decode(compile("a < b", "file", "eval")) if i.opname in ("LOAD_NAME", "COMPARE_OP")]
+    >>> code = compile("a < b", "file", "eval")
+    >>> [i.argval for i in decode(code) if i.opname in ("LOAD_NAME", "COMPARE_OP")]
     ['a', 'b', '<']
     """
     decoded = _decoded.get(code)

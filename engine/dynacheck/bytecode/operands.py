@@ -147,8 +147,8 @@ RESOLVERS: Final[list[Resolver | None]] = _resolvers()
 def slot_names(code: CodeType) -> tuple[str, ...]:
     """Return the name of every slot of a frame: locals, then cells that aren't locals, then free variables.
 
-    The order is that of `compute_localsplus_info` in CPython's `Python/assemble.c`. A name may occur twice: as the
-    local of an inlined comprehension and as a free variable (3.12+).
+    The order is that of `compute_localsplus_info` in CPython's `Python/assemble.c`. A name may occur twice:
+    as the local of an inlined comprehension and as a free variable (3.12+).
 
     >>> def outer(a):
     ...     b = 1
