@@ -25,17 +25,62 @@ static struct {
 } null_object = {PyObject_HEAD_INIT(&Null_Type)};
 PyObject *const dynacheck_null = (PyObject *)&null_object;
 
+/* ---- the module ------------------------------------------------------------------------------------------------ */
+
+static PyObject *py_force(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name;
+    int value;
+    if (!PyArg_ParseTuple(args, "si:force", &name, &value)) {
+        return NULL;
+    }
+    if (strcmp(name, "fallback") == 0) {
+        frame_force_fallback = value;
+        Py_RETURN_NONE;
+    }
+    int known = guards_force(name, value);
+    if (known == 0) {
+        PyErr_Format(PyExc_ValueError, "no testing switch is called %s", name);
+    }
+    return known > 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyMethodDef methods[] = {
+    {"force", py_force, METH_VARARGS, "Set a testing switch."},
+    {NULL, NULL, 0, NULL},
+};
+
 static struct PyModuleDef module_def = {
     PyModuleDef_HEAD_INIT,
     .m_name = "dynacheck._C",
     .m_doc = "The native part: frame hook, per-code entries, guard programs.",
     .m_size = -1,
+    .m_methods = methods,
 };
+
+static int check_interpreter(void)
+{
+    if (Py_Version >> 16 != PY_VERSION_HEX >> 16) {
+        PyErr_Format(PyExc_ImportError, "dynacheck._C was built for Python %d.%d; reinstall pytest-dynacheck for this one",
+                     PY_MAJOR_VERSION, PY_MINOR_VERSION);
+        return -1;
+    }
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError, "dynacheck._C works in the main interpreter only");
+        return -1;
+    }
+    return 0;
+}
 
 PyMODINIT_FUNC PyInit__C(void)
 {
+    if (check_interpreter() < 0) {
+        return NULL;
+    }
     PyObject *m = PyModule_Create(&module_def);
-    if (m == NULL || PyType_Ready(&Null_Type) < 0 || guards_module_init(m) < 0 ||
+    if (m == NULL || PyType_Ready(&Null_Type) < 0 || entries_module_init(m) < 0 || frame_module_init() < 0 ||
+        hook_module_init(m) < 0 || guards_module_init(m) < 0 ||
         PyModule_AddIntConstant(m, "ABI", DYNACHECK_ABI) < 0 ||
         PyModule_AddObjectRef(m, "NULL", dynacheck_null) < 0) {
         Py_XDECREF(m);

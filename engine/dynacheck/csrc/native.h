@@ -45,4 +45,83 @@ int guard_program_on_death(PyObject *program, void (*fn)(void *), void *arg);
 int guards_force(const char *name, int value);
 int guards_module_init(PyObject *module);
 
+/* ---- entries.c: what hangs on a code object -------------------------------------------------------------------- */
+
+struct Entry;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *key;
+    PyObject *weakrefs;
+    struct Entry *first; /* entries of this region, borrowed: they take themselves off when they die */
+} Region;
+
+struct CodeState;
+
+/* One guarded piece of rewritten code. */
+typedef struct Entry {
+    PyObject_HEAD
+    PyObject *program; /* GuardProgram, or NULL: always passes */
+    PyCodeObject *code;
+    PyCodeObject *plain; /* `code` with every argument slot positional; made when the fallback first needs it */
+    PyObject *owner, *on_death; /* may be NULL */
+    Region *region;             /* weak: its death sets NULL here, and `dead` */
+    struct Entry *region_prev, *region_next;
+    struct CodeState *state; /* borrowed; NULL while in none */
+    long long hits;
+    char captures, dead;
+} Entry;
+
+/* Belongs to a code object through its extra slot and dies with it, unless Python still holds it. */
+typedef struct CodeState {
+    PyObject_HEAD
+    PyCodeObject *code; /* borrowed; NULL once it is gone */
+    PyObject *entries;  /* a tuple, never changed, only replaced: who walks it keeps a reference */
+    Entry *last_hit;    /* to compare with only: may be gone */
+    PyObject *data;
+    struct CodeState *prev, *next; /* all states with a code */
+    long long hits, misses;
+    char skip, skip_recursive, run_only;
+    char plain; /* code made for the fallback: its frames are evaluated as they are */
+} CodeState;
+
+extern PyTypeObject Region_Type, Entry_Type, CodeState_Type;
+extern Py_ssize_t dynacheck_extra; /* index of our slot on code objects */
+
+/* Borrowed, or NULL when the code has none. */
+static inline CodeState *code_state_peek(PyCodeObject *code)
+{
+    void *state = NULL;
+    DC_CODE_GET_EXTRA((PyObject *)code, dynacheck_extra, &state); /* fails for non-code only */
+    return state;
+}
+
+CodeState *code_state(PyCodeObject *code);          /* borrowed, made on first need; NULL: error */
+int code_state_add(CodeState *state, Entry *entry); /* in front; nothing to do when it is there */
+void code_state_hit(CodeState *state, Entry *entry, Py_ssize_t index);
+PyCodeObject *entry_plain_code(Entry *entry); /* borrowed; NULL: error */
+int entries_module_init(PyObject *module);
+
+/* ---- frame.c: running other code in a frame -------------------------------------------------------------------- */
+
+extern struct FrameCounts {
+    long long in_place, grown, fallback, discarded;
+} frame_counts;
+extern int frame_force_fallback; /* testing switch */
+
+/* Evaluate the frame with the entry's code. Steals `captured` (NULL unless the entry captures). */
+PyObject *frame_run_entry(PyThreadState *ts, IFrame *f, Entry *entry, PyObject *captured);
+/* Give up a frame that is not going to run, keeping a pending exception. -1: there was none and now there is one. */
+int frame_discard(PyThreadState *ts, IFrame *f);
+int frame_module_init(void);
+
+/* ---- hook.c ----------------------------------------------------------------------------------------------------- */
+
+/* Evaluate the frame as the evaluator that was set before ours does. */
+PyObject *hook_eval_next(PyThreadState *ts, IFrame *f, int throwflag);
+/* fn(*args) with the hook off on this thread: for Python code of the engine's own that is called while frames are
+ * looked at (guards that are Python functions, the callback). */
+PyObject *hook_off_call(PyObject *fn, PyObject *const *args, Py_ssize_t nargs);
+int hook_module_init(PyObject *module);
+
 #endif
