@@ -48,7 +48,7 @@ class CodeRef:
 
 @dataclass(frozen=True, slots=True)
 class StackLine:
-    """One user line of a stack, outermost first in tuples."""
+    """One user line of a stack, outermost first in tuples; `function` is the qualified name."""
 
     file: str
     line: int
@@ -146,6 +146,7 @@ class EntryAdded(Event):
         misses: for each earlier entry all guards that failed, nearest first: () for the first entry.
         recompile: the code object already had an entry in the same isolation scope.
         seconds: time of the whole translation, backend included.
+        listing: a function that gives the rewritten bytecode as text, or None.
     """
 
     compile_id: CompileId
@@ -158,6 +159,7 @@ class EntryAdded(Event):
     guards: tuple[str, ...] = ()
     seconds: float = 0.0
     values: tuple[tuple[str, Any], ...] = ()
+    listing: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,227 @@
+"""From events to records, in one pass, by the counting rules that hold for every engine.
+
+A graph is one handed to a backend and kept; a break is a distinct place (file, line, reason); a recompile is
+an entry added to a code object that already had one; an eager run counts once per code, cause and call.
+Every cause has a key without line numbers: `break:DC103@model.py:Net.forward`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dynacheck import events as ev
+from dynacheck import hints, places, reasons
+from dynacheck.records import (
+    CacheEntry,
+    Call,
+    Change,
+    EagerRun,
+    Graph,
+    GraphBreak,
+    Recompile,
+    Records,
+    Skipped,
+)
+
+
+class Builder:
+    """One pass over events."""
+
+    def __init__(self, events: tuple[ev.Event, ...], root: str) -> None:
+        self.events = events
+        self.root = root
+        self.graphs: list[tuple[tuple[int, str], Graph]] = []
+        self.breaks: dict[tuple[str, int, str], GraphBreak] = {}
+        self.recompiles: list[Recompile] = []
+        self.entries: list[CacheEntry] = []
+        self.skips: list[Skipped] = []
+        self.eager: dict[tuple[Any, str, int], EagerRun] = {}
+        self.calls: dict[int, Call] = {}
+        self.failures: list[ev.Event] = []
+        self.per_code: Counter[tuple[int, int]] = Counter()
+        self.again: set[tuple[int, str]] = set()  # (epoch, compile id) of entries that were recompiles
+        self.epoch = 0
+
+    def finish(self) -> Records:
+        for event in self.events:
+            handler = _HANDLERS.get(type(event))
+            if handler is not None:
+                handler(self, event)
+        eager = tuple(self.eager.values())
+        by_call: dict[int, list[str]] = {}
+        for run in eager:
+            by_call.setdefault(run.call, []).append(run.cause)
+        return Records(
+            tuple(replace(g, recompile=key in self.again) for key, g in self.graphs),
+            tuple(self.breaks.values()),
+            tuple(self.recompiles),
+            tuple(self.entries),
+            tuple(self.skips),
+            eager,
+            tuple(replace(c, eager=tuple(by_call.get(c.number, ()))) for c in self.calls.values()),
+            max(self.per_code.values(), default=0),
+            tuple(self.failures),
+        )
+
+    def name(self, file: str) -> str:
+        return places.display_name(file, self.root)
+
+    def changes(self, rows: Sequence[ev.ChangeRow], *, decided: bool) -> tuple[Change, ...]:
+        return tuple(
+            Change(
+                row.source, row.kind, row.then, row.now, self.name(row.file) if row.file else "", row.line,
+                row.text, row.detail, hints.hint_for(row), decided and i == 0, row.path,
+            )
+            for i, row in enumerate(rows)
+        )  # fmt: skip
+
+    def call_started(self, event: ev.CallStarted) -> None:
+        function = event.target.qualname if event.target else ""
+        self.calls[event.call] = Call(event.call, function, "running", event.where, False, ())
+
+    def call_finished(self, event: ev.CallFinished) -> None:
+        have = self.calls.get(event.call)
+        if have is None:  # began before we looked
+            have = Call(event.call, event.target.qualname if event.target else "", "running", None, False, ())
+        self.calls[event.call] = replace(have, outcome=event.outcome, raised=event.raised)
+
+    def graph(self, event: ev.GraphCaptured) -> None:
+        code = event.code
+        source = event.graph if callable(event.graph) else lambda: str(event.graph)
+        record = Graph(
+            code.qualname, self.name(code.file), code.line, event.backend, event.nodes, event.inputs,
+            str(event.compile_id), event.seconds, False, event.call, source,
+        )  # fmt: skip
+        self.graphs.append(((self.epoch, str(event.compile_id)), record))
+
+    def entry(self, event: ev.EntryAdded) -> None:
+        code = event.code
+        self.per_code[self.epoch, event.compile_id.frame] += 1
+        file = self.name(code.file)
+        self.entries.append(
+            CacheEntry(
+                code.qualname,
+                file,
+                code.line,
+                code.resume_line,
+                event.index,
+                event.has_graph,
+                event.guards,
+                event.seconds,
+                event.call,
+            )
+        )
+        if not event.recompile:
+            return
+        self.again.add((self.epoch, str(event.compile_id)))
+        rows = tuple(self.changes(_rows_of(miss), decided=i == 0) for i, miss in enumerate(event.misses))
+        nearest = rows[0] if rows else ()
+        kind, source = (nearest[0].kind, nearest[0].source) if nearest else ("other", "unknown")
+        self.recompiles.append(
+            Recompile(
+                f"recompile:{kind}:{source}@{file}:{code.qualname}",
+                code.qualname,
+                file,
+                code.line,
+                code.resume_line,
+                event.index,
+                event.seconds,
+                event.trigger,
+                nearest,
+                rows[1:],
+                event.call,
+            )
+        )
+
+    def broke(self, event: ev.GraphBroke) -> None:
+        line = places.user_line(event.stack)
+        path, number, function, text = (
+            (line.file, line.line, line.function, line.text)
+            if line is not None
+            else (event.code.file, event.code.line, event.code.qualname, "")
+        )
+        file = self.name(path)
+        place = (file, number, event.reason)
+        have = self.breaks.get(place)
+        gave_up = f"eager:skip@{self.name(event.code.file)}:{event.code.qualname}" if event.skipped else ""
+        if have is not None:
+            self.breaks[place] = replace(
+                have,
+                times=have.times + 1,
+                skipped=have.skipped or event.skipped,
+                eager_cause=have.eager_cause or gave_up,
+            )
+            return
+        self.breaks[place] = GraphBreak(
+            f"break:{event.reason}@{file}:{function}", event.reason, file, number, function,
+            places.package_of(path).partition(".")[0], title_of(event.reason), event.message, event.hint,
+            text, event.stack, 1, event.skipped, gave_up, path,
+        )  # fmt: skip
+
+    def skip(self, event: ev.FrameSkipped) -> None:
+        code = event.code
+        self.skips.append(
+            Skipped(
+                code.qualname,
+                self.name(code.file),
+                code.line,
+                event.reason,
+                event.message,
+                event.caused_by_break,
+                event.call,
+            )
+        )
+
+    def ran_eagerly(self, event: ev.RanEagerly) -> None:
+        rows = self.changes(_rows_of(event.misses[0]), decided=True) if event.misses else ()
+        self._eager(event, event.code, event.cause, event.reason, rows)
+
+    def fault(self, event: ev.InternalFault) -> None:
+        self.failures.append(event)
+        self._eager(event, event.code, "fault", event.error, ())
+
+    def _eager(
+        self, event: ev.Event, code: ev.CodeRef, why: str, message: str, changes: tuple[Change, ...]
+    ) -> None:
+        file = self.name(code.file)
+        cause = f"eager:{why}@{file}:{code.qualname}"
+        key = ((code, id(code.code)), cause, event.call)
+        self.eager.setdefault(
+            key, EagerRun(cause, why, code.qualname, file, code.line, message, changes, event.call)
+        )
+
+    def backend_failed(self, event: ev.BackendFailed) -> None:
+        self.failures.append(event)
+
+    def was_reset(self, event: ev.WasReset) -> None:
+        self.epoch += 1
+
+
+def _rows_of(miss: ev.EntryMiss) -> tuple[ev.ChangeRow, ...]:
+    """The failed guards of an entry; another compile region is a change too."""
+    if miss.changes or not miss.region_differs:
+        return miss.changes
+    return (ev.ChangeRow("region", "compile", "compile", "", "", "another compile of the function"),)
+
+
+def title_of(reason: str) -> str:
+    """A reason's few words; the id itself if it isn't one of ours."""
+    known = {r.id: r for r in reasons.all_reasons()}.get(reason)
+    return known.title if known else reason
+
+
+_HANDLERS: dict[type[ev.Event], Callable[[Builder, Any], None]] = {
+    ev.CallStarted: Builder.call_started,
+    ev.CallFinished: Builder.call_finished,
+    ev.GraphCaptured: Builder.graph,
+    ev.EntryAdded: Builder.entry,
+    ev.GraphBroke: Builder.broke,
+    ev.FrameSkipped: Builder.skip,
+    ev.RanEagerly: Builder.ran_eagerly,
+    ev.InternalFault: Builder.fault,
+    ev.BackendFailed: Builder.backend_failed,
+    ev.WasReset: Builder.was_reset,
+}

@@ -1,0 +1,224 @@
+"""The records a Report is made of: graphs, breaks, recompiles, entries, skipped frames, eager runs, calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dynacheck import places
+from dynacheck.events import Event, StackLine
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value that differed from what an entry assumed.
+
+    Args:
+        source: the user's spelling (`self.scale`).
+        kind: what about it (see the table of guard kinds).
+        then: the assumed value.
+        now: the value that came.
+        file: file of the line that needed it, as reports show it.
+        line: that line, 0 if unknown.
+        text: the line's text.
+        detail: which part of the value, or "".
+        hint: what to do, or "".
+        decided: this guard decided the cause; the others only differ.
+        path: the logs' spelling (`L['self'].scale`).
+    """
+
+    source: str
+    kind: str
+    then: Any
+    now: Any
+    file: str = ""
+    line: int = 0
+    text: str = ""
+    detail: str = ""
+    hint: str = ""
+    decided: bool = False
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """One graph handed to the backend and kept. `recompile`: made for an entry that was a recompile."""
+
+    function: str
+    file: str
+    line: int
+    backend: str
+    nodes: int
+    inputs: tuple[str, ...]
+    compile_id: str
+    seconds: float
+    recompile: bool
+    call: int
+    source: Callable[[], str]
+
+    @property
+    def code(self) -> str:
+        """The graph's Python source."""
+        return self.source()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBreak:
+    """One place where translation stopped.
+
+    `times`: in how many compiles; `skipped`: the frame was given up there; `eager_cause`: that run's key.
+    """
+
+    cause: str
+    reason: str
+    file: str
+    line: int
+    function: str
+    owner: str
+    title: str
+    message: str
+    hint: str
+    text: str
+    stack: tuple[StackLine, ...]
+    times: int
+    skipped: bool
+    eager_cause: str
+    path: str
+
+    def owned_by(self, package: str) -> bool:
+        """True if the user's innermost line is in that package."""
+        return places.belongs_to(self.path, package)
+
+
+@dataclass(frozen=True, slots=True)
+class Recompile:
+    """An entry added to a code object that had one.
+
+    Args:
+        cause: its key.
+        function: the function that was compiled again.
+        file: its file.
+        line: its first line.
+        resume_line: where it goes on, for the rest of a function after a break.
+        entry: how many entries there were before.
+        seconds: what the translation took, backend included.
+        trigger: the user's line that called it.
+        changes: failed guards of the nearest entry, the deciding one first.
+        others: failed guards of the other entries.
+        call: number of the compiled call.
+    """
+
+    cause: str
+    function: str
+    file: str
+    line: int
+    resume_line: int | None
+    entry: int
+    seconds: float
+    trigger: StackLine | None
+    changes: tuple[Change, ...]
+    others: tuple[tuple[Change, ...], ...]
+    call: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """One guarded piece of rewritten code."""
+
+    function: str
+    file: str
+    line: int
+    resume_line: int | None
+    entry: int
+    has_graph: bool
+    guards: tuple[str, ...]
+    seconds: float
+    call: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A frame that was looked at and not translated."""
+
+    function: str
+    file: str
+    line: int
+    reason: str
+    message: str
+    caused_by_break: bool
+    call: int
+
+
+@dataclass(frozen=True, slots=True)
+class EagerRun:
+    """A frame that ran as it is, once per code, cause and call. `why` is limit, skip, stance or fault."""
+
+    cause: str
+    why: str
+    function: str
+    file: str
+    line: int
+    message: str
+    changes: tuple[Change, ...]
+    call: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One outermost call of a compiled callable: `outcome` is hit, miss, eager or, while it runs, running."""
+
+    number: int
+    function: str
+    outcome: str
+    where: StackLine | None
+    raised: bool
+    eager: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Records:
+    graphs: tuple[Graph, ...]
+    graph_breaks: tuple[GraphBreak, ...]
+    recompiles: tuple[Recompile, ...]
+    cache_entries: tuple[CacheEntry, ...]
+    skipped: tuple[Skipped, ...]
+    eager_runs: tuple[EagerRun, ...]
+    calls: tuple[Call, ...]
+    most_entries: int
+    failures: tuple[Event, ...]
+
+
+def show(value: Any) -> str:
+    """A value as reports print it: its repr, cut at 200 characters."""
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def place(line: StackLine | None, root: str) -> list[Any] | None:
+    return None if line is None else [places.display_name(line.file, root), line.line]
+
+
+def break_json(record: GraphBreak, root: str) -> dict[str, Any]:
+    return {
+        "cause": record.cause, "reason": record.title, "message": record.message, "file": record.file,
+        "line": record.line, "text": record.text, "function": record.function, "owner": record.owner,
+        "times": record.times, "skipped": record.skipped, "hint": record.hint,
+        "stack": [[places.display_name(s.file, root), s.line, s.function] for s in record.stack],
+    }  # fmt: skip
+
+
+def change_json(change: Change) -> dict[str, Any]:
+    return {
+        "source": change.source, "kind": change.kind, "then": show(change.then), "now": show(change.now),
+        "detail": change.detail, "file": change.file, "line": change.line, "text": change.text,
+        "hint": change.hint, "decided": change.decided,
+    }  # fmt: skip
+
+
+def recompile_json(record: Recompile, root: str) -> dict[str, Any]:
+    return {
+        "cause": record.cause, "code": record.function, "file": record.file, "line": record.line,
+        "entry": record.entry, "seconds": round(record.seconds, 6),
+        "triggered_at": place(record.trigger, root), "changes": [change_json(c) for c in record.changes],
+    }  # fmt: skip
