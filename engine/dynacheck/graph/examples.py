@@ -1,0 +1,98 @@
+"""Fake example values of a finished graph's nodes, made by one run when the first is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+
+from dynacheck.graph.plans import running
+from dynacheck.graph.state import preserved
+
+if TYPE_CHECKING:
+    from dynacheck.graph.recorder import CapturedGraph
+
+
+class ExampleValues:
+    """The example values of one graph."""
+
+    def __init__(self) -> None:
+        self._captured: CapturedGraph | None = None
+        self._values: dict[torch.fx.Node, Any] | None = None
+        self._mode: Any = None
+        self._inputs: list[Any] | None = None
+
+    def bind(self, captured: CapturedGraph) -> None:
+        """Say which graph this is about.
+
+        Args:
+            captured: the finished graph.
+        """
+        self._captured = captured
+
+    @property
+    def fake_mode(self) -> Any:
+        """The attempt's fake mode, or one with an empty ShapeEnv made for this graph."""
+        assert self._captured is not None
+        if self._mode is None:
+            env = self._captured.env
+            if env is not None:
+                self._mode = env.fake_mode
+            else:
+                from torch._subclasses.fake_tensor import FakeTensorMode
+                from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+                self._mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=False)
+        return self._mode
+
+    def inputs(self) -> list[Any]:
+        """Fake tensors and symbols for the inputs, in placeholder order."""
+        captured = self._captured
+        assert captured is not None
+        if self._inputs is None:
+            out = []
+            for spec, value in zip(captured.inputs, captured.values):
+                if spec.what != "tensor":
+                    out.append(value)
+                elif captured.env is not None and value.facts.has_symbols:
+                    out.append(captured.env.input_fake(spec.node, value))
+                else:
+                    out.append(self.fake_mode.from_tensor(spec.node.peek(), static_shapes=True))
+            self._inputs = out
+        return self._inputs
+
+    def of(self, node: torch.fx.Node) -> Any:
+        """The example value of a node.
+
+        Args:
+            node: a node of the graph.
+
+        Returns:
+            A fake tensor, a structure of them, a symbol or a constant; None before the graph is finished.
+        """
+        if self._captured is None:
+            return None
+        if self._values is None:
+            self._values = self._run()
+        return self._values.get(node)
+
+    def _run(self) -> dict[torch.fx.Node, Any]:
+        captured = self._captured
+        assert captured is not None
+        values: dict[torch.fx.Node, Any] = dict(zip(captured.placeholders, self.inputs()))
+        with preserved(), running(self.fake_mode):
+            for node in captured.graph.nodes:
+                if node.op not in ("call_function", "call_method"):
+                    continue
+                args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+                try:
+                    if node.op == "call_method":
+                        values[node] = getattr(args[0], node.target)(*args[1:], **kwargs)
+                    else:
+                        values[node] = node.target(*args, **kwargs)
+                except (
+                    Exception
+                ):  # data-dependent here, though the graph itself runs: the rest has no examples
+                    break
+        return values

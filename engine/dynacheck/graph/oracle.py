@@ -1,0 +1,283 @@
+"""What an operator returns, without running it on data: a memo over throw-away fake tensors.
+
+A lookup's key is everything metadata depends on: the operator, the facts of the tensor arguments with their aliasing
+pattern, the other arguments and ambient state. A miss runs the operator once on fake tensors and keeps a plan: what comes
+back, and what changed on the arguments. The memo outlives frames and resets, because its key holds all it depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import torch
+
+from dynacheck.graph import fromfacts, plans
+from dynacheck.graph.facts import Storage, TensorRef
+from dynacheck.graph.plans import DataDependent, OperatorRaised, Plan, UnsupportedOperator
+from dynacheck.graph.state import ambient, autocast_state, switches
+from dynacheck.graph.symbolic import SymbolicEnv
+
+__all__ = ["DataDependent", "Op", "Oracle", "OperatorRaised", "UnsupportedOperator"]
+
+Op: TypeAlias = Literal["call_function", "call_method", "attribute"]
+
+# Leaves that equal only themselves; int, float, bool and complex need their type beside them (1 == 1.0 == True).
+_SELF_KEYED = frozenset(
+    {
+        str,
+        bytes,
+        type(None),
+        torch.dtype,
+        torch.device,
+        torch.layout,
+        torch.memory_format,
+        type(Ellipsis),
+        type,
+    }
+)
+_NUMBERS = frozenset({int, float, bool, complex})
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_MEMO_LIMIT = 200_000
+
+_grad = torch.is_grad_enabled
+_inference = torch.is_inference_mode_enabled
+_default_dtype = torch.get_default_dtype
+_any_autocast: Callable[[], bool] = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
+_modes: Callable[[], int] = torch._C._len_torch_function_stack
+_ATTENTION = torch.nn.functional.scaled_dot_product_attention
+
+
+class _Symbolic(Exception):
+    """A symbol was met while making a key: the call belongs to the symbolic environment."""
+
+
+class Oracle:
+    """The memo of operators' metadata.
+
+    Attributes:
+        hits: lookups answered from the memo.
+        misses: lookups that ran the operator on throw-away tensors.
+    """
+
+    def __init__(self) -> None:
+        self._memo: dict[tuple[Any, ...], Plan] = {}
+        self._switches: tuple[Any, ...] = switches()
+        self.hits = 0
+        self.misses = 0
+
+    def refresh(self) -> None:
+        """Read the ambient state that lookups don't read themselves.
+
+        Grad and inference mode, autocast, default dtype and device are read by every lookup. Deterministic flags and the
+        SDPA, cuDNN and mkldnn switches are read here: call it when a translation starts and after code that sets them.
+        """
+        self._switches = switches()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._memo.clear()
+
+    def call(
+        self,
+        op: Op,
+        target: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any] | None = None,
+        env: SymbolicEnv | None = None,
+    ) -> Any:
+        """What calling an operator returns.
+
+        Args:
+            op: "call_function" with a callable, or "call_method" with a method's name (the tensor is the first argument).
+            target: the callable or the name.
+            args: positional arguments; tensors are TensorRefs, also inside lists, tuples, dicts and slices.
+            kwargs: keyword arguments.
+            env: the symbolic environment of the attempt, if it has one.
+
+        Returns:
+            The operator's result with TensorRefs for tensors: an argument's own ref where the operator returns the
+            argument, a new ref over the argument's storage for a view. Refs of changed arguments have their new facts.
+
+        Raises:
+            OperatorRaised: the operator raises.
+            DataDependent: the result depends on the tensors' data.
+            UnsupportedOperator: metadata propagation can't tell.
+        """
+        refs: list[TensorRef] = []
+        key: list[Any] = [target]
+        add = key.append
+        try:
+            for a in args:
+                t = type(a)
+                if t is TensorRef:
+                    add(a.facts)
+                    refs.append(a)
+                elif t is int:
+                    add(t)
+                    add(a)
+                elif t in _SELF_KEYED:
+                    add(a)
+                else:
+                    _flatten(a, key, refs)
+            if kwargs:
+                for name, a in kwargs.items():
+                    add(name)
+                    _flatten(a, key, refs)
+        except _Symbolic:
+            return self._symbolic(op, target, args, kwargs, env)
+        if env is not None and any(r.facts.has_symbols or r.fake is not None for r in refs):
+            return self._symbolic(op, target, args, kwargs, env)
+        n = len(refs)
+        if n == 2:
+            if refs[0].storage is refs[1].storage:
+                _alias_pattern(refs, key)
+        elif n > 2 and len({r.storage for r in refs}) != n:
+            _alias_pattern(refs, key)
+        add((_grad(), _inference(), _default_dtype()))
+        if _any_autocast():
+            add(autocast_state())
+        if _modes():
+            add(torch.get_default_device())
+        add(switches() if target is _ATTENTION else self._switches)
+        return self._answer(op, target, args, kwargs, refs, tuple(key))
+
+    def _answer(
+        self,
+        op: Op,
+        target: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any] | None,
+        refs: list[TensorRef],
+        key: tuple[Any, ...],
+    ) -> Any:
+        """Apply the plan of a key, making it if there is none."""
+        try:
+            plan = self._memo.get(key)
+        except TypeError:  # an unhashable argument
+            self.misses += 1
+            return plans.apply(plans.make(op, target, args, kwargs, refs), refs)
+        if plan is None:
+            plan = self._make(key, op, target, args, kwargs, refs)
+        else:
+            self.hits += 1
+        fresh = plan.fresh
+        if fresh is not None:
+            return TensorRef(fresh, Storage(fresh.nbytes))
+        if plan.spreads:
+            mates = plans.mates_of(plan, refs)
+            if mates:
+                # other views of what is written to change too: look up again with them in the key
+                refs = refs + mates
+                more: list[Any] = [key, *(m.facts for m in mates)]
+                _alias_pattern(refs, more)
+                wide = tuple(more)
+                plan = self._memo.get(wide)
+                if plan is None:
+                    plan = self._make(wide, op, target, args, kwargs, refs)
+        return plans.apply(plan, refs)
+
+    def _make(
+        self,
+        key: tuple[Any, ...],
+        op: Op,
+        target: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any] | None,
+        refs: list[TensorRef],
+    ) -> Plan:
+        self.misses += 1
+        plan = plans.make(op, target, args, kwargs, refs)
+        if len(self._memo) >= _MEMO_LIMIT:
+            self._memo.clear()
+        self._memo[key] = plan
+        return plan
+
+    def _symbolic(
+        self, op: Op, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None, env: SymbolicEnv | None
+    ) -> Any:
+        if env is None:
+            raise UnsupportedOperator("a symbolic size outside an attempt with symbols")
+        return plans.run_symbolic(op, target, args, kwargs or {}, env)
+
+    def attribute(
+        self, ref: TensorRef, name: str, *args: Any, env: SymbolicEnv | None = None, **kwargs: Any
+    ) -> Any:
+        """An attribute of a tensor, or the result of a method that only asks for metadata.
+
+        Args:
+            ref: the tensor.
+            name: an attribute (`shape`, `T`, `real`, `data`) or a metadata method (`size`, `stride`, `is_contiguous`).
+            args: arguments of the metadata method.
+            env: the symbolic environment of the attempt, if it has one.
+            kwargs: keyword arguments of the metadata method.
+
+        Returns:
+            The value, with TensorRefs for tensors.
+
+        Raises:
+            OperatorRaised: getting it raises (AttributeError included).
+            DataDependent: it depends on the tensor's data.
+            UnsupportedOperator: metadata propagation can't tell.
+        """
+        found = fromfacts.answer(ref.facts, name, args, kwargs)
+        if found is not fromfacts.UNKNOWN:
+            return found
+        if fromfacts.is_method(name):
+            return self.call("call_method", name, (ref, *args), kwargs, env)
+        return self.call("attribute", fromfacts.getter(name), (ref,), None, env)
+
+    def ambient_key(self) -> object:
+        """The ambient state lookups are keyed by, for reports."""
+        return ambient()
+
+
+def _flatten(value: Any, key: list[Any], refs: list[TensorRef]) -> None:
+    """Append one argument to a key: its structure, its leaves, and its tensors to `refs`."""
+    t = type(value)
+    if t is TensorRef:
+        key.append(value.facts)
+        refs.append(value)
+    elif t in _SELF_KEYED:
+        key.append(value)
+    elif t in _NUMBERS:
+        key.append(t)
+        key.append(value)
+    elif isinstance(value, (tuple, list)):
+        key.append(t)
+        key.append(len(value))
+        for item in value:
+            _flatten(item, key, refs)
+    elif isinstance(value, dict):
+        key.append(t)
+        key.append(tuple(value))
+        for item in value.values():
+            _flatten(item, key, refs)
+    elif t is slice:
+        key.append(t)
+        _flatten(value.start, key, refs)
+        _flatten(value.stop, key, refs)
+        _flatten(value.step, key, refs)
+    elif isinstance(value, _SYMBOLS):
+        raise _Symbolic
+    else:
+        key.append(t)
+        key.append(value)
+
+
+def _alias_pattern(refs: Sequence[TensorRef], key: list[Any]) -> None:
+    """Append who shares a storage with whom, who is the same tensor and who is a view of whom."""
+    tensors: dict[int, int] = {}
+    storages: dict[int, int] = {}
+    bases: dict[int, int] = {}
+    pattern = []
+    for i, ref in enumerate(refs):
+        same = tensors.setdefault(id(ref), i)
+        storage = storages.setdefault(id(ref.storage), len(storages))
+        base = -1 if ref.base is None else bases.setdefault(id(ref.base), len(bases))
+        pattern.append((same, storage, base))
+    key.append(tuple(pattern))
+    for ref in refs:
+        if ref.base is not None and bases.pop(id(ref.base), None) is not None:
+            key.append(ref.base.facts)
+            key.append(tensors.get(id(ref.base), -1))

@@ -1,0 +1,501 @@
+"""Running an operator on fake tensors and writing down what came of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from dynacheck.graph.facts import Storage, TensorFacts, TensorRef, UnsupportedTensor, facts_of
+from dynacheck.graph.state import RandomStates
+from dynacheck.graph.symbolic import SymbolicEnv
+from dynacheck.graph.throwaway import World, without_function_modes
+
+
+class OperatorRaised(Exception):
+    """The operator itself raises.
+
+    Args:
+        error: what it raises, without traceback.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.error = error
+
+    @property
+    def exc(self) -> BaseException:
+        """The exception that the operator raises."""
+        return self.error
+
+
+class DataDependent(Exception):
+    """The result depends on the tensors' data.
+
+    Args:
+        reason: what torch says about it.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class UnsupportedOperator(Exception):
+    """Metadata propagation can't tell what the operator returns.
+
+    Args:
+        reason: why.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Argument:
+    """In a plan: the result is argument tensor `index` itself."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class Made:
+    """In a plan: a new tensor.
+
+    Args:
+        facts: its facts.
+        storage: number of its storage: the arguments' storages first, by first appearance, then new ones.
+        base: ("ref", i) if it is a view of argument tensor i, ("base", i) of argument tensor i's base,
+            ("made", n) of the n-th new tensor; None otherwise.
+        nth: its number among the new tensors.
+    """
+
+    __slots__ = ("base", "facts", "nth", "storage")
+
+    def __init__(self, facts: TensorFacts, storage: int, base: tuple[str, int] | None, nth: int) -> None:
+        self.facts = facts
+        self.storage = storage
+        self.base = base
+        self.nth = nth
+
+
+class Effect:
+    """In a plan: argument tensor `index` has other facts afterwards, and perhaps another storage."""
+
+    __slots__ = ("facts", "index", "storage")
+
+    def __init__(self, index: int, facts: TensorFacts, storage: int | None) -> None:
+        self.index = index
+        self.facts = facts
+        self.storage = storage
+
+
+class Plan:
+    """What an operator does to metadata.
+
+    Attributes:
+        fresh: facts of the one new tensor, when that is all there is.
+        result: the result with Argument and Made in place of tensors.
+        effects: changes of the arguments.
+        spreads: argument tensors written to in a way that other tensors over their storage may feel.
+        raises: makes the exception to raise instead of all of the above.
+    """
+
+    __slots__ = ("effects", "fresh", "raises", "result", "spreads")
+
+    def __init__(self) -> None:
+        self.fresh: TensorFacts | None = None
+        self.result: Any = None
+        self.effects: tuple[Effect, ...] = ()
+        self.spreads: tuple[int, ...] = ()
+        self.raises: Callable[[], Exception] | None = None
+
+
+_CONSTANTS = (
+    int,
+    float,
+    bool,
+    complex,
+    str,
+    bytes,
+    type(None),
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+)
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def _rebuild(kind: type, items: list[Any]) -> Any:
+    """A sequence of the same kind as the operator's: tuple, list, Size, namedtuple or torch.return_types."""
+    if kind is tuple:
+        return tuple(items)
+    if kind is list:
+        return items
+    return kind(*items) if hasattr(kind, "_fields") else kind(items)
+
+
+def map_structure(value: Any, tensor: Callable[[Any], Any], leaf: type) -> Any:
+    """Copy a structure of tuples, lists, dicts and slices, with a function applied to its leaves of one type.
+
+    Args:
+        value: the structure.
+        tensor: applied to every leaf that is an instance of `leaf`.
+        leaf: the type of the leaves to map.
+
+    Returns:
+        The copy; structures without such leaves are returned as they are.
+
+    Raises:
+        UnsupportedOperator: for a leaf of a kind that operators' results don't have.
+    """
+    if isinstance(value, leaf):
+        return tensor(value)
+    if isinstance(value, _CONSTANTS):
+        return value
+    if isinstance(value, (tuple, list)):
+        return _rebuild(type(value), [map_structure(v, tensor, leaf) for v in value])
+    if isinstance(value, dict):
+        return {k: map_structure(v, tensor, leaf) for k, v in value.items()}
+    if isinstance(value, slice):
+        return slice(*(map_structure(v, tensor, leaf) for v in (value.start, value.stop, value.step)))
+    return value
+
+
+@contextmanager
+def running(mode: Any) -> Iterator[None]:
+    """Run operators on fake tensors: no user modes, no autocast cache, random state of the CPU kept."""
+    rng = RandomStates(())
+    cached = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    log = logging.getLogger(
+        "torch._subclasses.fake_tensor"
+    )  # it prints a traceback for an operator that raises
+    silent = log.disabled
+    log.disabled = True
+    try:
+        with without_function_modes(), mode:
+            yield
+    finally:
+        log.disabled = silent
+        torch.set_autocast_cache_enabled(cached)
+        rng.restore()
+
+
+def _invoke(op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if op == "call_method":
+        return getattr(args[0], target)(*args[1:], **kwargs)
+    return target(*args, **kwargs)
+
+
+def classified(error: Exception) -> Exception:
+    """The outcome that an exception from a fake run means.
+
+    Args:
+        error: the exception.
+
+    Returns:
+        OperatorRaised, DataDependent or UnsupportedOperator.
+    """
+    from torch._subclasses import fake_tensor
+    from torch.fx.experimental import symbolic_shapes
+
+    if isinstance(error, (OperatorRaised, DataDependent, UnsupportedOperator)):
+        return error
+    if isinstance(
+        error,
+        (
+            fake_tensor.DynamicOutputShapeException,
+            fake_tensor.DataDependentOutputException,
+            symbolic_shapes.GuardOnDataDependentSymNode,
+        ),
+    ):
+        return DataDependent(str(error))
+    if isinstance(
+        error,
+        (
+            fake_tensor.UnsupportedFakeTensorException,
+            fake_tensor.UnsupportedOperatorException,
+            UnsupportedTensor,
+        ),
+    ):
+        return UnsupportedOperator(str(error))
+    if isinstance(error, NotImplementedError):
+        return UnsupportedOperator(f"{type(error).__name__}: {error}")
+    return OperatorRaised(error)
+
+
+def _raiser(outcome: Exception) -> Callable[[], Exception]:
+    """Makes fresh copies of an outcome, so that a kept one collects no tracebacks."""
+    if isinstance(outcome, OperatorRaised):
+        error = outcome.error
+        kind, error_args = type(error), error.args
+        error.__traceback__ = None
+        error.__context__ = error.__cause__ = None
+
+        def again() -> Exception:
+            try:
+                return OperatorRaised(kind(*error_args))
+            except Exception:
+                return OperatorRaised(error.with_traceback(None))
+
+        return again
+    kind_of, reason = type(outcome), str(outcome)
+    return lambda: kind_of(reason)
+
+
+class _Reader:
+    """Reads results and changes of arguments back into a plan."""
+
+    def __init__(self, world: World, refs: Sequence[TensorRef]) -> None:
+        self.world = world
+        self.refs = refs
+        self.arguments: dict[int, int] = {}
+        self.bases: dict[int, int] = {}
+        self.storages: dict[int, int] = {}
+        self.made: dict[int, Made] = {}
+        self.keep: list[torch.Tensor] = []
+        for i, tensor in enumerate(world.tensors):
+            self.arguments.setdefault(id(tensor), i)
+            self.storage(tensor)
+            base = world.base_of(refs[i])
+            if base is not None:
+                self.bases.setdefault(id(base), i)
+
+    def storage(self, tensor: torch.Tensor) -> int:
+        """The number of a tensor's storage."""
+        return self.storages.setdefault(tensor.untyped_storage()._cdata, len(self.storages))
+
+    def facts(self, tensor: torch.Tensor) -> TensorFacts:
+        """The facts of a fake tensor, with the class that the real one has."""
+        parameter = getattr(tensor, "_is_param", False)
+        return facts_of(tensor, torch.nn.Parameter if parameter else torch.Tensor)
+
+    def result(self, tensor: torch.Tensor) -> Argument | Made:
+        """What stands for a result tensor in the plan."""
+        index = self.arguments.get(id(tensor))
+        if index is not None:
+            return Argument(index)
+        made = self.made.get(id(tensor))
+        if made is not None:
+            return made
+        facts = self.facts(tensor)
+        base: tuple[str, int] | None = None
+        if facts.view is not None:
+            of = tensor._base
+            if id(of) in self.arguments:
+                base = ("ref", self.arguments[id(of)])
+            elif id(of) in self.bases:
+                base = ("base", self.bases[id(of)])
+            elif id(of) in self.made:
+                base = ("made", self.made[id(of)].nth)
+            if of is not None:
+                self.keep.append(of)
+        made = self.made[id(tensor)] = Made(facts, self.storage(tensor), base, len(self.made))
+        self.keep.append(tensor)
+        return made
+
+
+def make(
+    op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None, refs: Sequence[TensorRef]
+) -> Plan:
+    """Run an operator on throw-away tensors and read back what it does.
+
+    Args:
+        op: "call_function", "call_method" or "attribute".
+        target: the callable or method name.
+        args: arguments with TensorRefs.
+        kwargs: keyword arguments with TensorRefs.
+        refs: the TensorRefs in the arguments, then other tensors over the same storages.
+
+    Returns:
+        The plan.
+    """
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    plan = Plan()
+    for ref in refs:
+        if ref.facts.cls is not torch.Tensor and ref.facts.cls is not torch.nn.Parameter:
+            plan.raises = _raiser(UnsupportedOperator(f"a tensor subclass, {ref.facts.cls.__name__}"))
+            return plan
+    try:
+        with running(FakeTensorMode()):
+            world = World(refs)
+            versions = [_version(t) for t in world.tensors]
+            standins = {id(r): t for r, t in zip(refs, world.tensors)}
+            reader = _Reader(world, refs)
+            fake_args = [map_structure(a, lambda r: standins[id(r)], TensorRef) for a in args]
+            fake_kwargs = {
+                k: map_structure(a, lambda r: standins[id(r)], TensorRef) for k, a in (kwargs or {}).items()
+            }
+            result = _invoke(op, target, fake_args, fake_kwargs)
+            _read(plan, reader, result, versions)
+    except Exception as error:
+        plan = Plan()
+        plan.raises = _raiser(classified(error))
+    return plan
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _read(plan: Plan, reader: _Reader, result: Any, versions: Sequence[int]) -> None:
+    """Fill a plan from a result and from the state of the arguments after the run."""
+    effects, spreads = [], []
+    for i, (ref, tensor) in enumerate(zip(reader.refs, reader.world.tensors)):
+        if reader.arguments[id(tensor)] != i:
+            continue
+        number = len(reader.storages)
+        storage = reader.storage(tensor)
+        facts = reader.facts(tensor)
+        moved = storage if storage == number or storage != _storage_of(reader, i) else None
+        if facts is not ref.facts or moved is not None:
+            effects.append(Effect(i, facts, moved))
+        if _version(tensor) != versions[i] and (facts.requires_grad or facts.nbytes != ref.facts.nbytes):
+            spreads.append(i)
+    plan.effects = tuple(effects)
+    plan.spreads = tuple(spreads)
+    template = map_structure(result, reader.result, torch.Tensor)
+    _check_leaves(template)
+    plan.result = template
+    if isinstance(template, Made) and not effects and not spreads and template.base is None:
+        if template.storage >= len({id(r.storage) for r in reader.refs}):
+            plan.fresh = template.facts
+
+
+def _storage_of(reader: _Reader, index: int) -> int:
+    """The number of an argument's storage before the run: by first appearance among the references."""
+    seen: dict[int, int] = {}
+    for ref in reader.refs[: index + 1]:
+        seen.setdefault(id(ref.storage), len(seen))
+    return seen[id(reader.refs[index].storage)]
+
+
+def _check_leaves(value: Any) -> None:
+    """Refuse results that hold something which is no tensor and no constant."""
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            _check_leaves(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _check_leaves(item)
+    elif not isinstance(value, (*_CONSTANTS, *_SYMBOLS, Argument, Made, TensorRef, torch.Generator, type)):
+        raise UnsupportedOperator(f"a result of type {type(value).__name__}")
+
+
+def mates_of(plan: Plan, refs: Sequence[TensorRef]) -> list[TensorRef]:
+    """Tensors outside the arguments that share a storage with one that the plan writes to.
+
+    Args:
+        plan: a plan with `spreads`.
+        refs: the argument tensors.
+
+    Returns:
+        The others, without duplicates, in the order they were met.
+    """
+    known = {id(r) for r in refs}
+    mates = []
+    for index in plan.spreads:
+        for mate in refs[index].storage.members:
+            if id(mate) not in known and mate.storage is refs[index].storage:
+                known.add(id(mate))
+                mates.append(mate)
+    return mates
+
+
+def apply(plan: Plan, refs: Sequence[TensorRef]) -> Any:
+    """Change the arguments as a plan says and build its result.
+
+    Args:
+        plan: the plan.
+        refs: the argument tensors, in the order of the plan.
+
+    Returns:
+        The result, with TensorRefs.
+
+    Raises:
+        OperatorRaised: if that is what the plan says.
+        DataDependent: likewise.
+        UnsupportedOperator: likewise.
+    """
+    if plan.raises is not None:
+        raise plan.raises()
+    storages: dict[int, Storage] = {}
+    seen: dict[int, int] = {}
+    for ref in refs:
+        number = seen.setdefault(id(ref.storage), len(seen))
+        storages[number] = ref.storage
+    for effect in plan.effects:
+        ref = refs[effect.index]
+        ref.facts = effect.facts
+        if effect.storage is not None:
+            ref.storage = storages.setdefault(effect.storage, Storage(effect.facts.nbytes))
+            ref.storage.members.append(ref)
+        ref.storage.nbytes = effect.facts.nbytes
+    made: dict[int, TensorRef] = {}
+
+    def tensor(spec: Argument | Made) -> TensorRef:
+        if isinstance(spec, Argument):
+            return refs[spec.index]
+        ref = made.get(spec.nth)
+        if ref is None:
+            storage = storages.get(spec.storage)
+            if storage is None:
+                storage = storages[spec.storage] = Storage(spec.facts.nbytes)
+            base = None
+            if spec.base is not None:
+                kind, index = spec.base
+                base = refs[index] if kind == "ref" else refs[index].base if kind == "base" else made[index]
+            ref = made[spec.nth] = TensorRef(spec.facts, storage, base)
+        return ref
+
+    return _instantiate(plan.result, tensor)
+
+
+def _instantiate(template: Any, tensor: Callable[[Any], TensorRef]) -> Any:
+    if isinstance(template, (Argument, Made)):
+        return tensor(template)
+    if isinstance(template, (tuple, list)) and type(template) is not torch.Size:
+        return _rebuild(type(template), [_instantiate(v, tensor) for v in template])
+    if isinstance(template, dict):
+        return {k: _instantiate(v, tensor) for k, v in template.items()}
+    return template
+
+
+def run_symbolic(op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any], env: SymbolicEnv) -> Any:
+    """Run an operator on the fake tensors of an attempt with symbols.
+
+    Args:
+        op: "call_function", "call_method" or "attribute".
+        target: the callable or method name.
+        args: arguments with TensorRefs.
+        kwargs: keyword arguments with TensorRefs.
+        env: the attempt's environment.
+
+    Returns:
+        The result, with TensorRefs whose facts may be symbolic.
+
+    Raises:
+        OperatorRaised: the operator raises.
+        DataDependent: the result depends on the tensors' data.
+        UnsupportedOperator: metadata propagation can't tell.
+    """
+    try:
+        with running(env.fake_mode):
+            fake_args = [map_structure(a, env.fake, TensorRef) for a in args]
+            fake_kwargs = {k: map_structure(a, env.fake, TensorRef) for k, a in kwargs.items()}
+            result = _invoke(op, target, fake_args, fake_kwargs)
+            out = map_structure(result, env.ref, torch.Tensor)
+            _check_leaves(out)
+            env.reread()
+            return out
+    except Exception as error:
+        raise classified(error) from None

@@ -1,0 +1,388 @@
+"""Recording an FX graph while translating, and what a finished graph offers to a backend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+import torch.fx
+from torch.fx._lazy_graph_module import _LazyGraphModule
+
+from dynacheck.graph.examples import ExampleValues
+from dynacheck.graph.facts import TensorRef
+from dynacheck.graph.nodemeta import NodeMeta, stack_trace
+from dynacheck.graph.symbolic import SymbolicEnv
+from dynacheck.sources import Node, UserLine
+
+Lines: TypeAlias = "UserLine | Sequence[UserLine] | None"
+
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInput:
+    """One input of a graph: where its value comes from when the rewritten code calls the graph.
+
+    Args:
+        node: the source of the tensor, or of the value that has the symbol.
+        what: "tensor", or for a symbol "size", "stride", "offset" (of the tensor at `node`), "int" or "float".
+        index: which dimension, for sizes and strides.
+        placeholder: name of the placeholder.
+    """
+
+    node: Node
+    what: str
+    index: int
+    placeholder: str
+
+    def value(self, of: Any) -> Any:
+        """The input, given the value at the source node.
+
+        Args:
+            of: the value at `node`.
+
+        Returns:
+            The tensor, or the int or float.
+        """
+        if self.what == "size":
+            return of.size()[self.index]
+        if self.what == "stride":
+            return of.stride()[self.index]
+        if self.what == "offset":
+            return of.storage_offset()
+        return of
+
+
+def placeholder_name(path: str) -> str:
+    """How torch names the placeholder of a source: `L['x']` becomes `L_x_`.
+
+    Args:
+        path: the source as logs spell it.
+
+    Returns:
+        The placeholder's target; FX makes the node's name (`l_x_`) from it.
+    """
+    return re.sub(r"[^a-zA-Z0-9]+", "_", path).lstrip("_") or "arg"
+
+
+class GraphRecorder:
+    """The graph of one attempt.
+
+    Args:
+        env: the symbolic environment of the attempt, or None for static shapes.
+
+    Attributes:
+        graph: the FX graph so far.
+    """
+
+    def __init__(self, env: SymbolicEnv | None = None) -> None:
+        self.env = env
+        self.graph = torch.fx.Graph()
+        self._inputs: dict[Node, torch.fx.Node] = {}
+        self._symbols: dict[Any, torch.fx.Node] = {}  # by sympy expression
+        self._order: list[tuple[torch.fx.Node, GraphInput, Any]] = []
+        self._last_placeholder: torch.fx.Node | None = None
+        self._removable: set[torch.fx.Node] = set()
+        self._examples = ExampleValues()
+
+    @property
+    def calls(self) -> int:
+        """How many operations are recorded (arithmetic on sizes not counted)."""
+        placeholders = len(self._order)
+        return len(self.graph.nodes) - placeholders - len(self._removable)
+
+    def add_input(
+        self, node: Node, value: TensorRef | torch.SymInt | torch.SymFloat, line: Lines = None
+    ) -> torch.fx.Node:
+        """The placeholder of a tensor, or of an int or float that is a symbol. One per source.
+
+        Args:
+            node: where the value comes from.
+            value: the tensor's ref (its symbols get placeholders before it), or the symbol.
+            line: the user's line, or stack of lines, that met it.
+
+        Returns:
+            The placeholder.
+        """
+        found = self._inputs.get(node)
+        if found is not None:
+            return found
+        if isinstance(value, TensorRef):
+            if value.facts.has_symbols:
+                for size in (*value.facts.shape, *value.facts.stride, value.facts.storage_offset):
+                    if isinstance(size, torch.SymInt):
+                        self._bind(size, line)
+            spec = GraphInput(node, "tensor", 0, "")
+            placeholder = self._placeholder(placeholder_name(node.path), value.facts.cls, spec, value, line)
+        else:
+            placeholder = self._bind(value, line)
+        self._inputs[node] = placeholder
+        return placeholder
+
+    def _bind(self, value: Any, line: Lines) -> torch.fx.Node:
+        """Make placeholders for the symbols of an expression; the placeholder if it is a lone symbol, else the last."""
+        assert self.env is not None
+        placeholder: Any = None
+        for symbol, node, what, index in self.env.symbol_sources(value):
+            placeholder = self._symbols.get(symbol)
+            if placeholder is None:
+                spec = GraphInput(node, what, index, "")
+                kind = torch.SymFloat if what == "float" else torch.SymInt
+                placeholder = self._placeholder(str(symbol), kind, spec, self.env.value_of(symbol), line)
+                self._symbols[symbol] = placeholder
+        return placeholder
+
+    def _placeholder(
+        self, target: str, kind: type, spec: GraphInput, value: Any, line: Lines
+    ) -> torch.fx.Node:
+        anchor = self._last_placeholder
+        with self.graph.inserting_after(self.graph._root if anchor is None else anchor):
+            node = self.graph.create_node("placeholder", target, (), {}, type_expr=kind)
+        self._last_placeholder = node
+        node.meta = NodeMeta(lambda: _placeholder_entries(line), lambda: self._examples.of(node))
+        self._order.append((node, GraphInput(spec.node, spec.what, spec.index, node.name), value))
+        return node
+
+    def call(
+        self,
+        op: str,
+        target: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any] | None = None,
+        line: Lines = None,
+        *,
+        module_stack: Callable[[], dict[str, Any]] | None = None,
+        function: Any = None,
+        removable: bool = False,
+    ) -> torch.fx.Node:
+        """Record an operation.
+
+        Args:
+            op: "call_function" or "call_method".
+            target: what FX is to record: the callable, or the method's name.
+            args: graph nodes and constants; symbols become nodes of their expression.
+            kwargs: the same, by name.
+            line: the user's line, or the stack of lines, outermost first.
+            module_stack: makes torch's `nn_module_stack` entry.
+            function: what `source_fn_stack` names when it is not the target (an nn.Module class).
+            removable: whether the node is to go if nothing uses it (arithmetic on sizes).
+
+        Returns:
+            The node.
+        """
+        if self.env is not None:
+            args = self._with_symbols(args, line)
+            kwargs = self._with_symbols(kwargs, line) if kwargs else kwargs
+        node = self.graph.create_node(op, target, tuple(args), kwargs or {})
+        node.meta = NodeMeta(
+            lambda: _call_entries(node, line, module_stack, target if function is None else function),
+            lambda: self._examples.of(node),
+        )
+        if removable:
+            self._removable.add(node)
+        return node
+
+    def _with_symbols(self, value: Any, line: Lines) -> Any:
+        """A structure of arguments with nodes in place of symbols."""
+        if isinstance(value, _SYMBOLS):
+            return self.symbolic(value, line)
+        if isinstance(value, (tuple, list)):
+            items = [self._with_symbols(v, line) for v in value]
+            return tuple(items) if isinstance(value, tuple) else items
+        if isinstance(value, dict):
+            return {k: self._with_symbols(v, line) for k, v in value.items()}
+        if isinstance(value, slice):
+            return slice(*(self._with_symbols(v, line) for v in (value.start, value.stop, value.step)))
+        return value
+
+    def symbolic(self, value: Any, line: Lines = None) -> torch.fx.Node | int | float | bool:
+        """The node that computes a symbolic value from the graph's inputs, one per expression.
+
+        Args:
+            value: a SymInt, SymFloat or SymBool.
+            line: the user's line.
+
+        Returns:
+            The node, or the constant if the value is one by now.
+        """
+        assert self.env is not None
+        expr = self.env.expression(value)
+        if expr.is_number or expr.is_Boolean and expr.is_Atom and not expr.is_Symbol:
+            return self.env.constant(value)
+        return self._emit(expr, value, line)
+
+    def _emit(self, expr: Any, value: Any, line: Lines) -> torch.fx.Node:
+        found = self._symbols.get(expr)
+        if found is not None:
+            return found
+        assert self.env is not None
+        if expr.is_Symbol:
+            inputs = list(self.env.symbol_sources(value if value is not None else expr))
+            if not inputs:
+                raise KeyError(f"the graph has no node for {expr}")
+            return self._bind(value if value is not None else expr, line)
+        node: Any = None
+        for target, operands in self.env.steps(expr):
+            args = tuple(
+                self._emit(o, None, line) if not o.is_number else self.env.number(o) for o in operands
+            )
+            if node is not None:
+                args = (node, *args)
+            node = self.call("call_function", target, args, None, line, removable=True)
+        self._symbols[expr] = node
+        return node
+
+    def define(self, value: Any, node: torch.fx.Node) -> None:
+        """Say which node holds a symbol that no input has (an unbacked symbol), or an expression already recorded.
+
+        Args:
+            value: the symbolic value.
+            node: the node whose result it is.
+        """
+        assert self.env is not None
+        self._symbols.setdefault(self.env.expression(value), node)
+
+    def rename(self, node: torch.fx.Node, name: str) -> None:
+        """Name a node after the variable it was stored to, as torch does.
+
+        Args:
+            node: the node.
+            name: the name wanted; made unique.
+        """
+        node._rename(name)
+
+    def finish(self, outputs: Sequence[torch.fx.Node]) -> CapturedGraph:
+        """End the graph.
+
+        Args:
+            outputs: the nodes it returns, as a tuple.
+
+        Returns:
+            The captured graph: unused inputs and unused arithmetic on sizes are gone.
+        """
+        graph = self.graph
+        graph.create_node("output", "output", (tuple(outputs),), {})
+        if self._removable:
+            for node in reversed(graph.nodes):
+                if node in self._removable and not node.users:
+                    graph.erase_node(node)
+        inputs = self._drop_unused()
+        return CapturedGraph(graph, inputs, self.env, self._examples)
+
+    def _drop_unused(self) -> list[tuple[torch.fx.Node, GraphInput, Any]]:
+        """Erase placeholders without users; a symbol stays while a tensor that stays has it."""
+        kept, needed = [], set()
+        for node, spec, value in reversed(self._order):
+            symbol = spec.what != "tensor"
+            if not node.users and not (symbol and node in needed):
+                self.graph.erase_node(node)
+                continue
+            kept.append((node, spec, value))
+            if not symbol and value.facts.has_symbols:
+                assert self.env is not None
+                for size in (*value.facts.shape, *value.facts.stride, value.facts.storage_offset):
+                    if isinstance(size, torch.SymInt):
+                        needed.update(self._symbols[s] for s, *_ in self.env.symbol_sources(size))
+        kept.reverse()
+        return kept
+
+
+def _as_lines(line: Lines) -> Iterable[UserLine]:
+    return () if line is None else (line,) if isinstance(line, UserLine) else line
+
+
+def _placeholder_entries(line: Lines) -> dict[str, Any]:
+    return {"stack_trace": stack_trace(_as_lines(line)), "tensor_dict": {}}
+
+
+def _call_entries(
+    node: torch.fx.Node, line: Lines, module_stack: Callable[[], dict[str, Any]] | None, function: Any
+) -> dict[str, Any]:
+    entries: dict[str, Any] = {"stack_trace": stack_trace(_as_lines(line))}
+    if module_stack is not None:
+        modules = module_stack()
+        if modules:
+            entries["nn_module_stack"] = modules
+    entries["source_fn_stack"] = [(node.name, function)]
+    return entries
+
+
+class CapturedGraph:
+    """A finished graph, with what a backend may ask for. The GraphModule and fake values are made when asked for.
+
+    Attributes:
+        graph: the FX graph; returns a tuple.
+        inputs: where each placeholder's value comes from, in placeholder order.
+        env: the symbolic environment, or None.
+    """
+
+    def __init__(
+        self,
+        graph: torch.fx.Graph,
+        inputs: Sequence[tuple[torch.fx.Node, GraphInput, Any]],
+        env: SymbolicEnv | None,
+        examples: ExampleValues,
+    ) -> None:
+        self.graph = graph
+        self.env = env
+        self.placeholders = [node for node, _, _ in inputs]
+        self.inputs: list[GraphInput] = [spec for _, spec, _ in inputs]
+        self.values: list[Any] = [value for _, _, value in inputs]
+        self.meta: dict[str, Any] = {}
+        self._gm: torch.fx.GraphModule | None = None
+        self._examples = examples
+        examples.bind(self)
+
+    @property
+    def gm(self) -> torch.fx.GraphModule:
+        """The GraphModule. Its Python code is generated when it is first called or read."""
+        if self._gm is None:
+            gm = _LazyGraphModule(torch.nn.Module(), self.graph, "GraphModule")
+            gm.meta.update(self.meta)
+            self._gm = gm
+        return self._gm
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the graph computes nothing."""
+        return not any(n.op in ("call_function", "call_method", "call_module") for n in self.graph.nodes)
+
+    @property
+    def op_count(self) -> int:
+        """How many operations are in the graph."""
+        return sum(n.op in ("call_function", "call_method", "call_module") for n in self.graph.nodes)
+
+    def example_inputs(self) -> list[Any]:
+        """The inputs of this attempt: real tensors, and the symbols themselves for symbols.
+
+        Returns:
+            One value per placeholder.
+        """
+        return [
+            spec.node.peek() if spec.what == "tensor" else value
+            for spec, value in zip(self.inputs, self.values)
+        ]
+
+    @property
+    def fake_mode(self) -> Any:
+        """The fake mode of the example values, made on first use in an attempt without symbols."""
+        return self._examples.fake_mode
+
+    def fake_inputs(self) -> list[Any]:
+        """The fake tensors and symbols that stand for the inputs.
+
+        Returns:
+            One value per placeholder.
+        """
+        return self._examples.inputs()
+
+    def code(self) -> str:
+        """The graph as Python code."""
+        return self.gm.code
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the graph (slow path: the rewritten code calls the backend's callable)."""
+        return self.gm(*args)
