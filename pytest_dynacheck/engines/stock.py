@@ -17,6 +17,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import os
+import sys
+import sysconfig
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -100,10 +103,43 @@ def _stack_of(error: Any) -> tuple[tuple[str, int, str], ...]:
     return tuple((frame.filename, frame.lineno or 0, frame.name) for frame in stack)
 
 
+def _reason(error: Any) -> str:
+    """Returns torch's name for a break; a loop that can't be resumed is named by what broke it."""
+    name = getattr(error, "gb_type", None) or type(error).__name__
+    inner = getattr(error.__cause__ or error.__context__, "gb_type", None)
+    return str(inner if name == "graph break in loop" and inner else name)
+
+
+@functools.cache
+def _is_library(file: str) -> bool:
+    """Tells whether a file is torch's, the standard library's or ours, so never a place of the user's."""
+    torch = os.path.dirname(str(importlib.import_module("torch").__file__))
+    standard, packages = sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")
+    ours = os.path.dirname(os.path.dirname(__file__))
+    return file.startswith((torch, ours, "<frozen")) or (
+        file.startswith(standard) and not file.startswith(packages)
+    )
+
+
+def _user_place(stack: tuple[tuple[str, int, str], ...]) -> tuple[str, int, str]:
+    """Returns the user's innermost frame that led to a break, those above torch's callback included."""
+    for found in reversed(stack):
+        if not _is_library(found[0]):
+            return found
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    if _is_library(frame.f_code.co_filename):
+        return stack[-1]
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+
+
 def _break(code: CodeType, error: Any, message: str, *, skipped: bool = False, raised: bool = False) -> Break:
     stack = _stack_of(error) or ((code.co_filename, code.co_firstlineno, code.co_name),)
-    reason = getattr(error, "gb_type", None) or type(error).__name__
-    return Break(stack[-1][0], stack[-1][1], reason, message, code.co_name, stack, skipped, raised)
+    file, line, _ = stack[-1]
+    return Break(
+        file, line, _reason(error), message, code.co_name, stack, _user_place(stack), skipped, raised
+    )
 
 
 def _is_break(error: BaseException) -> bool:

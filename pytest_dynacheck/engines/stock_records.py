@@ -1,4 +1,4 @@
-"""What was seen of one run under the installed torch.compile: records, torch's own figures and budget counts."""
+"""What was seen of a run under the installed torch.compile: records, torch's own figures, budget counts."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Graph:
 class Break:
     """One graph break as torch logs it: place, torch's type name, what it said, the user's stack.
 
+    ``file`` and ``line`` are the innermost place, as torch logs it; ``user`` the innermost outside libraries.
     ``skipped`` tells that the whole frame was given up; ``raised`` that the break left the call as an error.
     """
 
@@ -37,13 +38,14 @@ class Break:
     message: str
     function: str
     stack: tuple[tuple[str, int, str], ...]
+    user: tuple[str, int, str]
     skipped: bool = False
     raised: bool = False
 
     @property
     def place(self) -> Place:
-        """File, line and reason: what budgets tell apart."""
-        return (self.file, self.line, self.reason)
+        """The user's file and line, and the reason: what budgets tell apart."""
+        return (self.user[0], self.user[1], self.reason)
 
 
 @dataclass(frozen=True, slots=True)

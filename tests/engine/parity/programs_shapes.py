@@ -1,0 +1,148 @@
+"""Programs whose tensors change size, stride or relation between calls."""
+
+import torch
+from parity.harness import registry
+
+PROGRAMS, program = registry()
+
+
+def xs(*shapes):
+    return [(torch.ones(shape),) for shape in shapes]
+
+
+@program("one_size", 15, graphs=4, recompiles=3)
+def _():
+    def f(x):
+        return x * 2
+
+    return f, xs(4, 8, 1, 0, 16)
+
+
+@program("batch_sizes", 15, graphs=3, recompiles=2)
+def _():
+    def f(x):
+        return x * 2
+
+    return f, xs((4, 3), (1, 3), (8, 3), (2, 3))
+
+
+def pairs(*sizes):
+    return [(torch.ones(a), torch.ones(b)) for a, b in sizes]
+
+
+@program("two_inputs", 16, graphs=2, recompiles=1)
+def _():
+    def f(x, y):
+        return x.sum() + y.sum()
+
+    return f, pairs((4, 4), (5, 5), (5, 6), (7, 9))
+
+
+@program("two_inputs_dynamic", 16, graphs=2, recompiles=1, compile={"dynamic": True})
+def _():
+    def f(x, y):
+        return x.sum() + y.sum()
+
+    return f, pairs((5, 5), (5, 6))
+
+
+@program("two_inputs_marked", 16, graphs=1)
+def _():
+    def f(x, y):
+        return x.sum() + y.sum()
+
+    calls = pairs((5, 5), (5, 6))
+    for call in calls:
+        for tensor in call:
+            torch._dynamo.mark_dynamic(tensor, 0)
+    return f, calls
+
+
+@program("two_dimensions", 16, graphs=3, recompiles=2)
+def _():
+    def f(x):
+        return x * 2
+
+    return f, xs((4, 6), (5, 6), (5, 7), (7, 7))
+
+
+@program("height_is_width", 16, graphs=2, recompiles=1)
+def _():
+    def f(x):
+        return x * 2
+
+    return f, xs((8, 8), (16, 16), (16, 24))
+
+
+@program("branch_on_size", 17, graphs=3, recompiles=2)
+def _():
+    def f(x):
+        if x.shape[0] > 6:
+            return x + 1
+        return x - 1
+
+    return f, xs(3, 4, 5, 8, 9)
+
+
+@program("embedding", 17, graphs=4, recompiles=3)
+def _():
+    table = torch.nn.Embedding(10, 3)
+
+    def f(ids):
+        return table(ids)
+
+    return f, [(torch.ones(shape, dtype=torch.long),) for shape in ((2, 3), (2, 4), (3, 5), (1, 5))]
+
+
+@program("break_and_sizes", 18, graphs=4, breaks=2, recompiles=2, frames=(4, 4))
+def _():
+    def f(x):
+        y = x + 1
+        print("between")
+        return y * 2
+
+    return f, xs(3, 4, 5)
+
+
+@program("break_then_int", 18, graphs=3, breaks=1, recompiles=1, frames=(3, 3))
+def _():
+    def f(x, n):
+        y = x + 1
+        print("between")
+        return y * n
+
+    return f, [(torch.ones(3), n) for n in (3, 4, 5, 6)]
+
+
+@program("strides", 25, graphs=3, recompiles=2)
+def _():
+    def f(x):
+        return x * 2
+
+    return f, [
+        (torch.ones(4, 6),),
+        (torch.ones(6, 4).t(),),
+        (torch.ones(6, 4).t(),),
+        (torch.ones(8, 12)[::2, ::2],),
+    ]
+
+
+@program("same_tensor_twice", 25, graphs=2, recompiles=1)
+def _():
+    def f(x, y):
+        return x + y
+
+    a, b = torch.ones(3), torch.ones(3)
+    return f, [(a, b), (a, a), (b, a)]
+
+
+@program("aliased_varargs", 25, graphs=3, recompiles=2)
+def _():
+    def f(*items):
+        total = items[0] * 2
+        for item in items[1:]:
+            total = total + item
+        return total
+
+    a = torch.ones(3)
+    return f, [(a,), (a, a), (a, a, a), (a,)]

@@ -1,0 +1,263 @@
+"""Programs whose Python values change between calls: counters, attributes, arguments, hooks, modes."""
+
+import torch
+from parity.harness import registry
+
+PROGRAMS, program = registry()
+TOTAL = 0
+
+
+def xs(*shapes):
+    return [(torch.ones(shape),) for shape in shapes]
+
+
+@program("module_int_counter", 12, graphs=8, recompiles=8, frames=(9, 8))
+def _():
+    class Count(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.n = 0
+
+        def forward(self, x):
+            self.n += 1
+            return x * self.n
+
+    return Count(), xs(*[3] * 12)
+
+
+@program("module_int_only_written", 12, graphs=8, recompiles=8, frames=(9, 8))
+def _():
+    class Count(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.n = 0
+
+        def forward(self, x):
+            self.n += 1
+            return x * 2
+
+    return Count(), xs(*[3] * 12)
+
+
+@program("object_int_counter", 12, graphs=2, recompiles=1, frames=(2, 2))
+def _():
+    class Box:
+        n = 0
+
+    box = Box()
+    box.n = 0
+
+    def f(x):
+        box.n += 1
+        return x * box.n
+
+    f.box = box
+    return f, xs(*[3] * 12)
+
+
+@program("closure_dict_counter", 12, graphs=2, recompiles=1, frames=(2, 2), state=lambda f: f.box["n"])
+def _():
+    box = {"n": 0}
+
+    def f(x):
+        box["n"] += 1
+        return x * box["n"]
+
+    f.box = box
+    return f, xs(*[3] * 12)
+
+
+@program("global_counter", 12, graphs=8, recompiles=8, frames=(9, 8), state=lambda f: TOTAL)
+def _():
+    def f(x):
+        global TOTAL
+        TOTAL += 1
+        return x * TOTAL
+
+    return f, xs(*[3] * 12)
+
+
+@program(
+    "module_float", 13, graphs=2, recompiles=1, frames=(2, 2), before=lambda i, m: setattr(m, "s", 0.5 + i)
+)
+def _():
+    class Scale(torch.nn.Module):
+        def forward(self, x):
+            return x * self.s
+
+    return Scale(), xs(3, 3, 3, 3)
+
+
+@program("int_argument_from_zero", 14, graphs=2, recompiles=1)
+def _():
+    def f(x, n):
+        return x * n
+
+    return f, [(torch.ones(3), n) for n in (0, 1, 2, 3, 4)]
+
+
+@program("int_argument_to_zero", 14, graphs=2, recompiles=1)
+def _():
+    def f(x, n):
+        return x * n
+
+    return f, [(torch.ones(3), n) for n in (5, 6, 7, 1, 0)]
+
+
+@program("number_types", 14, graphs=5, recompiles=4)
+def _():
+    def f(x, n):
+        return x * n
+
+    return f, [(torch.ones(3), n) for n in (1, 1.0, 2, 2.0, True)]
+
+
+def train(*modes):
+    return lambda i, m: m.train(modes[i])
+
+
+@program("train_eval_linear", 22, graphs=1, before=train(True, False))
+def _():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    return Net(), xs((2, 3), (2, 3))
+
+
+@program("train_eval_dropout", 22, graphs=2, recompiles=1, before=train(True, False, True))
+def _():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.drop = torch.nn.Linear(3, 3), torch.nn.Dropout(0.5)
+
+        def forward(self, x):
+            return self.drop(self.layer(x))
+
+    return Net(), xs((2, 3), (2, 3), (2, 3))
+
+
+@program("train_eval_batchnorm", 22, graphs=3, recompiles=2, before=train(True, True, True, False))
+def _():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.BatchNorm1d(3)
+
+        def forward(self, x):
+            return self.norm(x)
+
+    return Net(), xs((4, 3), (4, 3), (5, 3), (5, 3))
+
+
+@program("dict_argument", 23, graphs=1)
+def _():
+    def f(batch):
+        return batch["a"] + batch["b"]
+
+    a, b = torch.ones(3), torch.ones(3)
+    return f, [({"a": a, "b": b},), ({"a": a, "b": b, "c": 1},), ({"b": b, "a": a},)]
+
+
+@program("list_of_tensors", 23, graphs=3, recompiles=2)
+def _():
+    def f(items):
+        total = items[0]
+        for item in items[1:]:
+            total = total + item
+        return total
+
+    return f, [([torch.ones(3) for _ in range(n)],) for n in (2, 3, 2, 4)]
+
+
+def modes(i):
+    return [torch.enable_grad, torch.no_grad, torch.inference_mode, torch.enable_grad, torch.no_grad][i]()
+
+
+@program("grad_modes", 24, graphs=5, recompiles=4, around=modes)
+def _():
+    def f(x):
+        return x * 2
+
+    plain, wanting = torch.ones(3), torch.ones(3, requires_grad=True)
+    return f, [(plain,), (plain,), (plain,), (wanting,), (wanting,)]
+
+
+@program("kv_cache_cat", 30, graphs=3, recompiles=2)
+def _():
+    class Cache:
+        def __init__(self):
+            self.k = []
+
+    def f(x, cache):
+        if not cache.k:
+            cache.k.append(x)
+        else:
+            cache.k[0] = torch.cat([cache.k[0], x], 0)
+        return cache.k[0].sum()
+
+    cache = Cache()
+    return f, [(torch.ones(5, 2), cache)] + [(torch.ones(1, 2), cache) for _ in range(6)]
+
+
+@program("cache_none_to_tensor", 30, graphs=2, recompiles=1)
+def _():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cache = None
+
+        def forward(self, x):
+            if self.cache is None:
+                self.cache = x * 2
+            return x + self.cache
+
+    return Net(), xs(3, 3, 3, 3)
+
+
+STALE = "torch doesn't notice a hook registered after the first call"
+
+
+def hook_on_child(i, model):
+    if i == 1:
+        model.layer.register_forward_hook(lambda module, args, out: out + 1)
+
+
+def hook_on_root(i, model):
+    if i == 1:
+        model.register_forward_hook(lambda module, args, out: out + 1)
+
+
+class WithLayer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.layer(x) * 2
+
+
+@program("late_hook_child", 31, graphs=1, frames=(1, 1), before=hook_on_child, torch_differs=STALE)
+def _():
+    return WithLayer(), xs((2, 3), (2, 3))
+
+
+@program("late_hook_root", 31, graphs=2, frames=(2, 2), before=hook_on_root)
+def _():
+    return WithLayer(), xs((2, 3), (2, 3))
+
+
+@program("root_hook", 32, graphs=2, frames=(2, 2))
+def _():
+    model = WithLayer()
+
+    def hook(module, args, out):
+        return out.sin()
+
+    model.register_forward_hook(hook)
+    return model, xs((2, 3), (2, 3))

@@ -1,0 +1,49 @@
+"""Every row of the table, under torch.compile (the figures measured) and under the bundled engine."""
+
+import sys
+
+import pytest
+import torch
+from parity.compare import disagreements
+from parity.engines import ENGINES
+from parity.expected_failures import AS_TORCH, EXPECTED_FAILURES, ON_PURPOSE
+from parity.harness import differences, run
+from parity.programs import CASES, all_programs
+
+PROGRAMS = {program.name: program for program in all_programs()}
+MEASURED = (2, 13), (3, 11)
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+ROWS_OF_OTHER_PYTHONS = {"printing_generator", "print_in_comprehension"}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_torch_figures(name):
+    program = PROGRAMS[name]
+    if VERSION != MEASURED[0]:
+        pytest.skip("figures were measured with torch 2.13")
+    if sys.version_info[:2] != MEASURED[1] and name in ROWS_OF_OTHER_PYTHONS:
+        pytest.skip("figures of this row differ between Python versions; measured with 3.11")
+    seen = run(program, ENGINES["torch"])
+    found = {key: seen.figures.raw[key] for key in program.raw}
+    assert found == program.raw
+    wrong = differences(run(program), seen, tracebacks=False)
+    assert bool(wrong) == bool(program.torch_differs), wrong
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_bundled_agrees(name, request):
+    engine = ENGINES["bundled"]
+    if reason := engine.unavailable():
+        pytest.skip(reason)
+    if name in EXPECTED_FAILURES:
+        request.applymarker(pytest.mark.xfail(reason=EXPECTED_FAILURES[name], strict=True))
+    assert not disagreements(PROGRAMS[name])
+
+
+def test_every_row_is_there():
+    assert {program.row for program in PROGRAMS.values()} == set(range(1, 37))
+
+
+def test_expected_failures_name_programs():
+    known = {*PROGRAMS, *(path.stem for path in CASES)}
+    assert {*EXPECTED_FAILURES, *ON_PURPOSE, *AS_TORCH} <= known
