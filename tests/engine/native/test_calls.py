@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import sys
 
 from dynacheck import _C
 
@@ -41,8 +42,17 @@ def test_every_way_into_a_function(native):
     with native.rewriting({}) as callback:
         for _ in range(40):
             assert run() == expected
-    wanted = {n for n in vars(P) if callable(vars(P)[n]) and n != "__class__"} | {"p", "<lambda>", "run"}
+    wanted = {n for n in vars(P) if callable(vars(P)[n])} | {"p", "<lambda>", "run"}
+    if sys.version_info[:2] == (3, 13):
+        wanted.remove("__init__")  # a call of a class that is warm enters it without asking any hook
     assert callback.names() >= wanted
+
+
+def test_init_of_a_class_called_for_the_first_time(native):
+    ns = native.make("class K:\n    def __init__(self): self.a = 0\n")
+    native.serve(ns["K"].__init__, native.make("def __init__(self): self.a = 1\n")["__init__"])
+    with native.on(False):
+        assert ns["K"]().a == 1
 
 
 def test_rewritten_functions_called_from_c(native, how):

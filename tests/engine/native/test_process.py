@@ -13,7 +13,7 @@ ROOT = str(Path(_C.__file__).parents[1])
 
 def run(source):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-c", textwrap.dedent(source)]
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(source)]
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
