@@ -23,7 +23,7 @@ class Comparison:
 
     def wrong(self) -> list[str]:
         """Returns where the bundled engine's behaviour differs from plain Python's."""
-        return differences(self.plain, self.bundled)
+        return [*differences(self.plain, self.bundled), *self.bundled.figures.faults]
 
     def counted(self) -> list[str]:
         """Returns the figures on which the engines differ, calls (hit, miss, eager) included."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import sysconfig
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ class Figures:
     raw: dict[str, int] | None = None
     reasons: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
-    notes: dict[str, Any] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
     COMPARED = ("graphs", "places", "recompiles", "entries", "max_entries")
 
@@ -114,7 +116,7 @@ class Torch:
 
 
 class BundledSeen:
-    """Figures of a run under dynacheck.compile while it goes on. ``report`` is the engine's Report."""
+    """Figures of a run under dynacheck.compile while it goes on; ``report`` grows meanwhile."""
 
     def __init__(self, report: Any) -> None:
         self.report = report
@@ -123,25 +125,33 @@ class BundledSeen:
         return len(self.report.calls)
 
     def outcomes_since(self, number: int) -> tuple[str, ...]:
-        return tuple(
-            found if isinstance(found, str) else found.outcome for found in tuple(self.report.calls)[number:]
-        )
+        return tuple(call.outcome for call in self.report.calls[number:])
 
     def finish(self) -> Figures:
         seen = self.report
-        breaks = tuple(seen.graph_breaks)
         return Figures(
             graphs=len(seen.graphs),
-            breaks=len({(found.file, found.line, str(found.reason)) for found in breaks}),
-            places=frozenset((Path(found.file).name, found.line) for found in breaks),
+            breaks=len(seen.graph_breaks),
+            places=frozenset((Path(found.file).name, found.line) for found in seen.graph_breaks),
             recompiles=len(seen.recompiles),
             entries=len(seen.cache_entries),
             max_entries=seen.counts["cache_entries"],
-            given_up=len(seen.skipped),
-            limit_hits=len(seen.eager_runs),
-            reasons=tuple(f"{Path(found.file).name}:{found.line} {found.reason}" for found in breaks),
+            given_up=sum(found.caused_by_break for found in seen.skipped),
+            limit_hits=sum(found.why == "limit" for found in seen.eager_runs),
+            reasons=tuple(f"{found.file}:{found.line} {found.title}" for found in seen.graph_breaks),
             guards=tuple(found.cause for found in seen.recompiles),
+            faults=(*map(str, seen.failures), *torch_frames()),
+            skipped=tuple(
+                f"{found.file}:{found.line} {found.reason} {found.message}" for found in seen.skipped
+            ),
         )
+
+
+def torch_frames() -> tuple[str, ...]:
+    """Returns what torch translated itself; under our engine that is nothing."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    frames = {} if utils is None else dict(utils.counters["frames"])
+    return (f"torch translated frames itself: {frames}",) if frames else ()
 
 
 class Bundled:
@@ -151,7 +161,7 @@ class Bundled:
 
     def unavailable(self) -> str:
         try:
-            from dynacheck import compile, observe, reset  # noqa: F401
+            from dynacheck import compile, configured, observe, reset  # noqa: F401
         except (ImportError, AttributeError) as error:
             return f"the engine isn't there yet: {error}"
         return ""
@@ -168,7 +178,7 @@ class Bundled:
 
     @contextlib.contextmanager
     def patched(self) -> Iterator[None]:
-        """Programs that call torch.compile or torch's reset themselves get this engine's."""
+        """Programs that call torch.compile themselves get this engine's."""
         import torch
 
         original = torch.compile
@@ -182,6 +192,9 @@ class Bundled:
     def record(self) -> Iterator[BundledSeen]:
         import dynacheck
 
+        utils = sys.modules.get("torch._dynamo.utils")
+        if utils is not None:
+            utils.counters["frames"].clear()
         with dynacheck.configured(raise_internal_errors=True), dynacheck.observe() as report:
             yield BundledSeen(report)
 

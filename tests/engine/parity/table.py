@@ -3,8 +3,8 @@
     python tests/engine/parity/table.py [NAME ...] [--verbose] [--torch] [--failing] [--rows | --cases]
 
 NAME is a part of a program's name, or a row number. Columns are graphs/break places/recompiles/entries.
-``--verbose`` also prints calls, reasons and tracebacks; ``--torch`` leaves our engine out; ``--failing`` hides
-what agrees.
+``--verbose`` also prints calls, reasons and tracebacks; ``--torch`` leaves our engine out; ``--failing``
+hides what agrees.
 """
 
 from __future__ import annotations
@@ -69,7 +69,11 @@ def detail(program, outcomes) -> None:
     """Prints calls, reasons and guards of every engine."""
     for name, outcome in outcomes:
         print(f"      {name}: calls {outcome.outcomes}")
-        for label, lines in (("break", outcome.figures.reasons), ("recompile", outcome.figures.guards)):
+        for label, lines in (
+            ("break", outcome.figures.reasons),
+            ("recompile", outcome.figures.guards),
+            ("skip", outcome.figures.skipped),
+        ):
             for line in lines:
                 print(f"        {label} {line}")
     print(f"      {program.file}")

@@ -41,9 +41,21 @@ def test_bundled_agrees(name, request):
 
 
 def test_every_row_is_there():
-    assert {program.row for program in PROGRAMS.values()} == set(range(1, 37))
+    assert {program.row for program in PROGRAMS.values()} == set(range(1, 38))
 
 
 def test_expected_failures_name_programs():
     known = {*PROGRAMS, *(path.stem for path in CASES)}
     assert {*EXPECTED_FAILURES, *ON_PURPOSE, *AS_TORCH} <= known
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["one_size", "blocks_in_loop_read_index", "first_in_dispatch_mode"])
+def test_a_run_leaves_nothing_to_the_next(name, engine):
+    if reason := ENGINES[engine].unavailable():
+        pytest.skip(reason)
+    if engine == "bundled" and name in EXPECTED_FAILURES:
+        pytest.skip(EXPECTED_FAILURES[name])
+    first, second = run(PROGRAMS[name], ENGINES[engine]), run(PROGRAMS[name], ENGINES[engine])
+    assert first.figures.compared() == second.figures.compared()
+    assert first.outcomes == second.outcomes
