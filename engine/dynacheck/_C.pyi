@@ -25,6 +25,10 @@ class GuardProgram:
     def bench(self, args: tuple[Any, ...], func: FunctionType, n: int) -> float:
         """Nanoseconds per check."""
     def stats(self) -> dict[str, int]: ...
+    @property
+    def alive(self) -> bool: ...  # False once an object that it holds weakly died: it never passes again
+    @property
+    def captures(self) -> int: ...  # how many values it hands over
 
 @final
 class Entry:
@@ -106,4 +110,14 @@ def states() -> list[CodeState]: ...  # all live ones, for reset()
 def set_hot_list(fn: Callable[..., Any] | None) -> None: ...  # called as fn(entry, func) on every hit while set (observers); None: nothing
 def hook_stats() -> dict[str, Any]: ...
 def force(name: str, value: int) -> None: ...  # testing switches: "fallback", "shortcut", ...
-def setup_tensors(sample: Any, library: str) -> dict[str, Any]: ...  # calibrate tensor access; see guards/tensors.py
+
+GUARD_OPS: Final[dict[str, int]]  # numbers of the native checks
+GUARD_ACCESSORS: Final[dict[str, int]]  # numbers of the native accessors
+
+# Reading torch without linking it; see guards/access.py and guards/state.py.
+def setup_tensors(samples: list[tuple[Any, int, int]], library: str) -> bool: ...  # (tensor, _cdata, dispatch keys)
+def tensors_ready() -> bool: ...
+def tensor_facts(tensor: Any) -> tuple[int, int, int, bool, tuple[int, ...] | None, tuple[int, ...] | None]: ...
+def native_symbol(name: str) -> int: ...  # its address, or 0
+def ambient_read(signature: int, address: int, argument: int) -> int: ...
+def ambient_ready() -> bool: ...

@@ -11,10 +11,13 @@ frame), `emit` (bytecode that loads it in the rewritten code) and the native pro
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import CellType, FunctionType
-from typing import Any, ClassVar, Protocol
+from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType
+from typing import Any, ClassVar, Protocol, cast
+
+from dynacheck import _C
 
 
 class _Absent:
@@ -100,7 +103,8 @@ class Local(Accessor):
         return (self.index,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
-        return frame.args[self.index]
+        value = frame.args[self.index]
+        return ABSENT if value is _C.NULL else value
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         to.load_local(self.name)
@@ -181,6 +185,22 @@ class Builtin(Accessor):
 
     def user_path(self, base: str) -> str:
         return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class FrameGlobals(Accessor):
+    """The dict of the frame's own globals (to compare with an inlined function's)."""
+
+    native_op: ClassVar[str] = "GLOBALS"
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return frame.func.__globals__
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        raise NotImplementedError("the globals are only compared, never loaded")
+
+    def path(self, base: str) -> str:
+        return "globals()"
 
 
 def imported_module(name: str) -> object:
@@ -277,6 +297,8 @@ class TypeOf(Accessor):
 
 def type_lookup(cls: type, name: str) -> object:
     """What `_PyType_Lookup` finds: the raw entry of the first class of the MRO that has the name, or ABSENT."""
+    if not isinstance(cls, type):
+        return ABSENT
     for c in type.__dict__["__mro__"].__get__(cls):
         found = type.__dict__["__dict__"].__get__(c).get(name, _MISSING)
         if found is not _MISSING:
@@ -308,6 +330,17 @@ class TypeAttr(Accessor):
         return f"{base[5:-1] if base.startswith('type(') and base.endswith(')') else base}.{self.name}"
 
 
+def c_attribute(obj: Any, name: str) -> object:
+    """An attribute whose descriptor is C code (a `__slots__` member, a builtin's getter), or ABSENT; runs no user code."""
+    descriptor: Any = type_lookup(type(obj), name)
+    if type(descriptor) not in (MemberDescriptorType, GetSetDescriptorType):
+        return ABSENT
+    try:
+        return descriptor.__get__(obj)
+    except (AttributeError, ValueError, RuntimeError):
+        return ABSENT
+
+
 @dataclass(frozen=True, slots=True)
 class SlotAttr(Accessor):
     """A `__slots__` member (a member descriptor of the type)."""
@@ -319,11 +352,7 @@ class SlotAttr(Accessor):
         return (self.name,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
-        descriptor: Any = type_lookup(type(base), self.name)
-        try:
-            return descriptor.__get__(base)
-        except AttributeError:
-            return ABSENT
+        return c_attribute(base, self.name)
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         load_base()
@@ -335,7 +364,7 @@ class SlotAttr(Accessor):
 
 @dataclass(frozen=True, slots=True)
 class CAttr(Accessor):
-    """An attribute computed by C code of a builtin type: `__code__`, `__self__`, a tensor's `grad`, a slice's `start`."""
+    """An attribute whose descriptor on the type is C code: `__code__`, `__self__`, a tensor's `grad`, a slice's `start`."""
 
     name: str
     native_op: ClassVar[str] = "CATTR"
@@ -344,7 +373,7 @@ class CAttr(Accessor):
         return (self.name,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
-        return getattr(base, self.name, ABSENT)
+        return c_attribute(base, self.name)
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         load_base()
@@ -356,6 +385,8 @@ class CAttr(Accessor):
 
 def cell_contents(cell: CellType) -> object:
     """The contents of a cell, or ABSENT when it is empty."""
+    if type(cell) is not CellType:
+        return ABSENT
     try:
         return cell.cell_contents
     except ValueError:
@@ -403,8 +434,11 @@ class Item(Accessor):
         return (self.index,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
-        size = list.__len__(base) if isinstance(base, list) else tuple.__len__(base)
-        return list_item(base, self.index) if self.index < size else ABSENT
+        if isinstance(base, list):
+            return list.__getitem__(base, self.index) if self.index < list.__len__(base) else ABSENT
+        if isinstance(base, tuple):
+            return tuple.__getitem__(base, self.index) if self.index < tuple.__len__(base) else ABSENT
+        return ABSENT
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         load_base()
@@ -425,7 +459,7 @@ class Key(Accessor):
         return (self.key,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
-        return dict.get(base, self.key, ABSENT)
+        return dict.get(base, self.key, ABSENT) if isinstance(base, dict) else ABSENT
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         to.call_helper(dict_item, load_base, lambda: to.load_const(self.key))
@@ -448,9 +482,14 @@ class Key(Accessor):
         return hash((type(self.key), self.key))
 
 
+def dict_keys_of(d: dict[Any, Any]) -> Iterator[Any]:
+    """The keys of a dict (or a subclass) in its order, whatever the subclass overrides."""
+    return OrderedDict.__iter__(d) if isinstance(d, OrderedDict) else dict.__iter__(d)
+
+
 def dict_key_at(d: dict[Any, Any], index: int) -> object:
     """The key at a position of a dict's order."""
-    for i, key in enumerate(dict.keys(d)):
+    for i, key in enumerate(dict_keys_of(d)):
         if i == index:
             return key
     return ABSENT
@@ -467,7 +506,7 @@ class KeyAt(Accessor):
         return (self.index,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
-        return dict_key_at(base, self.index)
+        return dict_key_at(base, self.index) if isinstance(base, dict) else ABSENT
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         to.call_helper(dict_key_at, load_base, lambda: to.load_const(self.index))
@@ -627,6 +666,14 @@ class Root:
 
     def module(self, name: str) -> Node:
         return self.child(Module(name))
+
+    def release(self) -> None:
+        """Forget the frame and all values and trackers, keeping paths, guards and relations: for a trie that outlives
+        its attempt as the explanation of an entry."""
+        self.frame = cast(FrameView, None)
+        for node in self.walk():
+            node.value = _MISSING
+            node.tracker = None
 
     def captured_value(self, accessor: Captured) -> Any:
         found = self.captured[accessor.key]()

@@ -48,6 +48,10 @@ class Guard:
         """Operands of the native check."""
         return ()
 
+    def native_form(self) -> tuple[str, tuple[object, ...]]:
+        """The native check and its operands, for guards that have one only for some values."""
+        return self.native_op, self.native()
+
     def check(self, slots: Slots) -> bool:
         """The verdict. Runs no user code; raising is an engine error, not a miss."""
         raise NotImplementedError
@@ -55,6 +59,15 @@ class Guard:
     def explain(self, slots: Slots) -> Change:
         """What differs; called only when `check` is false."""
         raise NotImplementedError
+
+    def changes(self, slots: Slots, paths: Sequence[str] = ()) -> list[Change]:
+        """All that differs, for guards that look at several things; the first is what `explain` gives.
+
+        Args:
+            slots: the values.
+            paths: how the user spells them, for guards that name them.
+        """
+        return [self.explain(slots)]
 
     def text(self, paths: Sequence[str]) -> str:
         """How logs spell it, given the paths of its values: `L['b'] == 'Hello'`."""

@@ -1,0 +1,103 @@
+"""How the native program reads tensors and torch's global state without linking torch, checked at first use.
+
+Symbols are looked up in the libtorch that is loaded; where something lies in memory is found by comparing with what
+Python says about sample tensors. Whatever doesn't agree isn't used: its guards then run in Python.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dynacheck import _C
+
+
+@dataclass(frozen=True, slots=True)
+class TensorAccess:
+    """What the native program can read of tensors.
+
+    Args:
+        dtype_codes: torch's number of each dtype.
+    """
+
+    dtype_codes: dict[torch.dtype, int]
+
+
+def _library() -> str:
+    name = "torch_cpu.dll" if os.name == "nt" else "libtorch_cpu.so"
+    return os.path.join(os.path.dirname(torch.__file__), "lib", name)
+
+
+def _dtypes() -> list[torch.dtype]:
+    found = (getattr(torch, name) for name in dir(torch))
+    return list({d: None for d in found if isinstance(d, torch.dtype)})
+
+
+def _samples() -> list[torch.Tensor]:
+    """Tensors with many different dispatch key sets, shapes and strides."""
+    plain = torch.ones(2, 3)
+    with torch.inference_mode():
+        inference = torch.ones(2)
+    made = [
+        plain,
+        plain.t(),
+        plain[1:],
+        torch.ones(()),
+        torch.ones(2, 1, 3, 1, 2, 1, 2),
+        torch.nn.Parameter(torch.ones(2)),
+        torch.ones(2, requires_grad=True),
+        torch.ones(2, dtype=torch.complex64).conj(),
+        torch.ones(2, dtype=torch.complex64).conj().imag,
+        torch.empty(2, device="meta"),
+        inference,
+    ]
+    with torch.enable_grad():
+        made.append(torch.ones(2, requires_grad=True) * 2)
+        made.append(torch.eye(2).to_sparse())
+    return made
+
+
+def _expected(tensor: torch.Tensor) -> tuple[Any, ...]:
+    strides = None if tensor.layout is not torch.strided else tuple(tensor.stride())
+    index = -1 if tensor.device.index is None else tensor.device.index
+    return (
+        index,
+        torch._C._dispatch_keys(tensor).raw_repr(),
+        tensor.requires_grad,
+        tuple(tensor.size()),
+        strides,
+    )
+
+
+def _set_up() -> TensorAccess | None:
+    with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
+        samples = _samples()
+        keys = [(t, t._cdata, torch._C._dispatch_keys(t).raw_repr()) for t in samples]
+        if not _C.setup_tensors(keys, _library()):
+            return None
+        codes: dict[torch.dtype, int] = {}
+        for dtype in _dtypes():
+            try:
+                codes[dtype] = _C.tensor_facts(torch.empty(1, dtype=dtype, device="meta"))[0]
+            except (RuntimeError, TypeError, NotImplementedError):
+                continue
+        agree = all(_C.tensor_facts(t)[1:] == _expected(t) for t in samples)
+        if not agree or len(set(codes.values())) != len(codes):
+            _C.setup_tensors([], "")
+            return None
+    return TensorAccess(codes)
+
+
+_state: list[
+    TensorAccess | None
+] = []  # one item once it is known; reset() needn't name it: it is about the process
+
+
+def tensor_access() -> TensorAccess | None:
+    """What the native program can read of tensors; None when the self-test failed (or was forced to fail)."""
+    if not _state:
+        _state.append(_set_up())
+    return _state[0] if _C.tensors_ready() else None

@@ -1,0 +1,382 @@
+"""Guards on Python objects: type, identity, value, length, keys, presence, code."""
+
+from __future__ import annotations
+
+import types
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from dynacheck.guards.base import Change, Guard, Slots
+from dynacheck.guards.held import Held, constant_key, describe, is_constant, is_native_constant, plain
+from dynacheck.sources import ABSENT, dict_keys_of
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TypeIs(Guard):
+    """The value's type is exactly this class, which is held weakly."""
+
+    cls: Held
+    native_op: ClassVar[str] = "TYPE"
+
+    def __init__(self, cls: type) -> None:
+        object.__setattr__(self, "cls", Held(cls))
+
+    def native(self) -> tuple[object, ...]:
+        return (self.cls.native(),)
+
+    def check(self, slots: Slots) -> bool:
+        return slots[0] is not ABSENT and self.cls.matches(type(slots[0]))
+
+    def explain(self, slots: Slots) -> Change:
+        return Change("type", self.cls.name, describe(type(slots[0])))
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"___check_type_id({paths[0]}, {self.cls.name})"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Is(Guard):
+    """The value is this object, which is held weakly.
+
+    Raises:
+        TypeError: the object has no weak references and isn't one that may be kept (guard its parts instead).
+    """
+
+    held: Held
+    native_op: ClassVar[str] = "IS"
+
+    def __init__(self, value: Any) -> None:
+        object.__setattr__(self, "held", Held(value))
+
+    def native(self) -> tuple[object, ...]:
+        return (self.held.native(),)
+
+    def check(self, slots: Slots) -> bool:
+        return self.held.matches(slots[0])
+
+    def explain(self, slots: Slots) -> Change:
+        now = describe(slots[0])
+        return Change("identity", self.held.name, f"another {now}" if now == self.held.name else now)
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"{paths[0]} is {self.held.name}"
+
+
+class EnumIs(Is):
+    """The value is this enum member, which is held through its class."""
+
+    __slots__ = ()
+
+    def explain(self, slots: Slots) -> Change:
+        return Change("value", self.held.name, plain(slots[0]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueIs(Guard):
+    """The value is this constant: same exact type, same value (floats bit by bit).
+
+    Args:
+        value: a constant as `held.constant_key` defines it.
+
+    Raises:
+        TypeError: the value isn't such a constant.
+    """
+
+    value: Any
+    native_op: ClassVar[str] = "VALUE"
+
+    def __post_init__(self) -> None:
+        constant_key(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ValueIs) and constant_key(self.value) == constant_key(other.value)
+
+    def __hash__(self) -> int:
+        return hash(constant_key(self.value))
+
+    def native_form(self) -> tuple[str, tuple[object, ...]]:
+        return ("VALUE", (("CONST", self.value),)) if is_native_constant(self.value) else ("PYCHECK", ())
+
+    def check(self, slots: Slots) -> bool:
+        value = slots[0]
+        if type(value) is not type(self.value):
+            return False
+        return value is self.value or (is_constant(value) and constant_key(value) == constant_key(self.value))
+
+    def explain(self, slots: Slots) -> Change:
+        return Change("value", self.value, plain(slots[0]))
+
+    def text(self, paths: Sequence[str]) -> str:
+        single = self.value is None or self.value is ... or type(self.value) is bool
+        return f"{paths[0]} {'is' if single else '=='} {self.value!r}"
+
+
+_SIZED: Final = (list, tuple, dict, set, frozenset, str, bytes, bytearray, deque, range)
+
+
+def builtin_length(value: Any) -> int | None:
+    """Length by the rule of the builtin container the value is (or derives from); None when it is none of them."""
+    for cls in _SIZED:
+        if isinstance(value, cls):
+            return cls.__len__(value)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class LengthIs(Guard):
+    """The builtin container (or one derived from it) has this many items."""
+
+    length: int
+    native_op: ClassVar[str] = "LENGTH"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.length,)
+
+    def check(self, slots: Slots) -> bool:
+        return builtin_length(slots[0]) == self.length
+
+    def explain(self, slots: Slots) -> Change:
+        return Change("length", self.length, builtin_length(slots[0]))
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"len({paths[0]}) == {self.length}"
+
+
+class AnyKey:
+    """In `KeysAre`: a key that is looked at through its own node (`KeyAt`)."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+ANY_KEY: Final = AnyKey()
+Element = Held | tuple[Any, Any] | AnyKey
+"""A constant as (key, value), or what is held by identity."""
+
+
+def _element(value: Any) -> Element:
+    if value is ANY_KEY:
+        return ANY_KEY
+    return (constant_key(value), value) if is_constant(value) else Held(value)
+
+
+def _element_native(element: Element) -> tuple[Any, ...]:
+    if isinstance(element, Held):
+        return element.native()
+    return ("ANY",) if isinstance(element, AnyKey) else ("CONST", element[1])
+
+
+def _element_matches(element: Element, value: Any) -> bool:
+    if isinstance(element, Held):
+        return element.matches(value)
+    if isinstance(element, AnyKey):
+        return True
+    return type(value) is type(element[1]) and is_constant(value) and constant_key(value) == element[0]
+
+
+def _element_text(element: Element) -> str:
+    if isinstance(element, Held):
+        return element.name
+    return repr(element) if isinstance(element, AnyKey) else repr(element[1])
+
+
+def _natively(elements: Iterable[Element]) -> bool:
+    return all(not isinstance(e, tuple) or is_native_constant(e[1]) for e in elements)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class KeysAre(Guard):
+    """The dict (or one derived from it) has exactly these keys, in this order.
+
+    Args:
+        keys: constants by value, others by identity; `ANY_KEY` for a key with guards of its own.
+    """
+
+    keys: tuple[Element, ...]
+    native_op: ClassVar[str] = "KEYS"
+
+    def __init__(self, keys: Iterable[Any]) -> None:
+        object.__setattr__(self, "keys", tuple(map(_element, keys)))
+
+    def native_form(self) -> tuple[str, tuple[object, ...]]:
+        return (
+            ("KEYS", (tuple(map(_element_native, self.keys)),)) if _natively(self.keys) else ("PYCHECK", ())
+        )
+
+    def check(self, slots: Slots) -> bool:
+        d = slots[0]
+        if not isinstance(d, dict) or dict.__len__(d) != len(self.keys):
+            return False
+        return all(map(_element_matches, self.keys, dict_keys_of(d)))
+
+    def explain(self, slots: Slots) -> Change:
+        d = slots[0]
+        then = [_element_text(k) for k in self.keys]
+        now = (
+            [repr(k) if is_constant(k) else describe(k) for k in dict_keys_of(d)]
+            if isinstance(d, dict)
+            else describe(d)
+        )
+        return Change("keys", then, now)
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"list(dict.keys({paths[0]})) == [{', '.join(map(_element_text, self.keys))}]"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class SetIs(Guard):
+    """The set or frozenset (exact type) has exactly these elements: constants by value, others by identity."""
+
+    cls: type
+    elements: frozenset[Element]
+    native_op: ClassVar[str] = "SET"
+
+    def __init__(self, value: set[Any] | frozenset[Any]) -> None:
+        object.__setattr__(self, "cls", type(value))
+        object.__setattr__(self, "elements", frozenset(map(_element, value)))
+
+    def native_form(self) -> tuple[str, tuple[object, ...]]:
+        native = _natively(self.elements)
+        return ("SET", (self.cls, tuple(map(_element_native, self.elements)))) if native else ("PYCHECK", ())
+
+    def check(self, slots: Slots) -> bool:
+        value = slots[0]
+        if type(value) is not self.cls or len(value) != len(self.elements):
+            return False
+        return all(any(_element_matches(e, v) for v in value) for e in self.elements)
+
+    def explain(self, slots: Slots) -> Change:
+        value = slots[0]
+        now: Any = describe(value)
+        if type(value) is self.cls:
+            now = sorted(repr(v) if is_constant(v) else describe(v) for v in value)
+        return Change("value", sorted(map(_element_text, self.elements)), now)
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"{paths[0]} == {{{', '.join(sorted(map(_element_text, self.elements)))}}}"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class HasKey(Guard):
+    """The dict has (or hasn't) this key, which is a constant or an enum member."""
+
+    key: Element
+    present: bool
+    native_op: ClassVar[str] = "HASKEY"
+
+    def __init__(self, key: Any, present: bool = True) -> None:
+        object.__setattr__(self, "key", _element(key))
+        object.__setattr__(self, "present", present)
+
+    def native_form(self) -> tuple[str, tuple[object, ...]]:
+        native = _natively((self.key,))
+        return ("HASKEY", (_element_native(self.key), int(self.present))) if native else ("PYCHECK", ())
+
+    def check(self, slots: Slots) -> bool:
+        d = slots[0]
+        if not isinstance(d, dict):
+            return False
+        return any(_element_matches(self.key, k) for k in dict.keys(d)) == self.present
+
+    def explain(self, slots: Slots) -> Change:
+        states = ("absent", "present")
+        now = states[not self.present] if isinstance(slots[0], dict) else describe(slots[0])
+        return Change("presence", states[self.present], now, f"key {_element_text(self.key)}")
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"{'' if self.present else 'not '}dict.__contains__({paths[0]}, {_element_text(self.key)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Absent(Guard):
+    """The path leads nowhere: no such attribute, key, global, or an empty cell."""
+
+    native_op: ClassVar[str] = "ABSENT"
+
+    def check(self, slots: Slots) -> bool:
+        return slots[0] is ABSENT
+
+    def explain(self, slots: Slots) -> Change:
+        return Change("presence", "absent", plain(slots[0]))
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"not ___exists({paths[0]})"
+
+
+class EmptyCell(Absent):
+    """The cell is empty (on the `CellContents` node)."""
+
+    __slots__ = ()
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"___cell_is_empty({paths[0]})"
+
+
+@dataclass(frozen=True, slots=True)
+class NotAbsent(Guard):
+    """The path leads somewhere."""
+
+    native_op: ClassVar[str] = "PRESENT"
+
+    def check(self, slots: Slots) -> bool:
+        return slots[0] is not ABSENT
+
+    def explain(self, slots: Slots) -> Change:
+        return Change("presence", "present", "absent")
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"___exists({paths[0]})"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class CodeIs(Guard):
+    """The value is a function with this code object, which is held weakly.
+
+    Closure, defaults and globals are nodes of their own: `CAttr("__closure__")`, `CAttr("__defaults__")`,
+    `CAttr("__globals__")` (with `Same` to `FrameGlobals` or a module's `CAttr("__dict__")`).
+    """
+
+    code: Held
+    native_op: ClassVar[str] = "CODE"
+
+    def __init__(self, function: types.FunctionType | types.CodeType) -> None:
+        code = function.__code__ if isinstance(function, types.FunctionType) else function
+        object.__setattr__(self, "code", Held(code))
+
+    def native(self) -> tuple[object, ...]:
+        return (self.code.native(),)
+
+    def check(self, slots: Slots) -> bool:
+        return type(slots[0]) is types.FunctionType and self.code.matches(slots[0].__code__)
+
+    def explain(self, slots: Slots) -> Change:
+        value = slots[0]
+        now = describe(value.__code__) if type(value) is types.FunctionType else describe(value)
+        return Change("code", self.code.name, f"another {now}" if now == self.code.name else now)
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"{paths[0]}.__code__ is {self.code.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeIs(Guard):
+    """The value is a range with this start, stop and step (ranges of equal items but other ends differ)."""
+
+    start: int
+    stop: int
+    step: int
+    native_op: ClassVar[str] = "PYCHECK"
+
+    def check(self, slots: Slots) -> bool:
+        r = slots[0]
+        return type(r) is range and (r.start, r.stop, r.step) == (self.start, self.stop, self.step)
+
+    def explain(self, slots: Slots) -> Change:
+        return Change("value", range(self.start, self.stop, self.step), plain(slots[0]))
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"{paths[0]} == {range(self.start, self.stop, self.step)!r}"

@@ -1,0 +1,233 @@
+"""Guards on tensors: the properties that a graph was specialised on, and the marks a user put on a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import torch
+
+from dynacheck.guards.access import tensor_access
+from dynacheck.guards.base import Change, Guard, Slots
+from dynacheck.guards.held import Held, describe
+from dynacheck.sources import ABSENT, instance_dict
+
+Dims = tuple[int | None, ...]
+
+
+def _sizes(tensor: torch.Tensor) -> tuple[int, ...] | None:
+    try:
+        return tuple(tensor.size())
+    except RuntimeError:  # nested tensors have none
+        return None
+
+
+def _strides(tensor: torch.Tensor) -> tuple[int, ...] | None:
+    try:
+        return tensor.stride()
+    except RuntimeError:  # sparse and nested tensors have none
+        return None
+
+
+def dispatch_keys(tensor: torch.Tensor) -> int:
+    """The tensor's dispatch key set as one 64-bit word."""
+    return int(torch._C._dispatch_keys(tensor).raw_repr())
+
+
+def _same_dims(then: Dims | None, now: Sequence[int] | None) -> bool:
+    if then is None or now is None:
+        return then is None
+    return len(then) == len(now) and all(a is None or a == b for a, b in zip(then, now))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMatch(Guard):
+    """The tensor is of this class and has these properties; the storage offset is not looked at.
+
+    Args:
+        cls: exact class.
+        dtype, device, requires_grad: as the attributes say (`requires_grad` also with grad mode off).
+        keys: dispatch key set, as `dispatch_keys` gives it: layout, conjugation, negation, inference mode and more.
+        rank: number of dimensions.
+        sizes: one per dimension, None where any size will do; None for tensors without sizes (nested).
+        strides: like sizes; None for tensors without strides (sparse, nested).
+    """
+
+    cls: Held
+    dtype: torch.dtype
+    device: torch.device
+    keys: int
+    requires_grad: bool
+    rank: int
+    sizes: Dims | None
+    strides: Dims | None
+    native_op: ClassVar[str] = "TENSOR"
+
+    @classmethod
+    def of(
+        cls, tensor: torch.Tensor, dynamic_sizes: Collection[int] = (), dynamic_strides: Collection[int] = ()
+    ) -> TensorMatch:
+        """The guard that this tensor passes.
+
+        Args:
+            tensor: the example.
+            dynamic_sizes: dimensions whose size may be any.
+            dynamic_strides: dimensions whose stride may be any.
+        """
+        with torch._C.DisableTorchFunction():
+            sizes, strides = _sizes(tensor), _strides(tensor)
+            return cls(
+                Held(type(tensor)),
+                tensor.dtype,
+                tensor.device,
+                dispatch_keys(tensor),
+                tensor.requires_grad,
+                tensor.dim(),
+                None
+                if sizes is None
+                else tuple(None if i in dynamic_sizes else s for i, s in enumerate(sizes)),
+                None
+                if strides is None
+                else tuple(None if i in dynamic_strides else s for i, s in enumerate(strides)),
+            )
+
+    def native_form(self) -> tuple[str, tuple[object, ...]]:
+        access = tensor_access()
+        code = None if access is None else access.dtype_codes.get(self.dtype)
+        if code is None:
+            return "PYCHECK", ()
+        index = -1 if self.device.index is None else self.device.index
+        return "TENSOR", (
+            self.cls.native(),
+            code,
+            index,
+            self.keys,
+            int(self.requires_grad),
+            self.rank,
+            self.sizes,
+            self.strides,
+        )
+
+    def check(self, slots: Slots) -> bool:
+        return not self.changes(slots)
+
+    def explain(self, slots: Slots) -> Change:
+        return self.changes(slots)[0]
+
+    def changes(self, slots: Slots, paths: Sequence[str] = ()) -> list[Change]:
+        value = slots[0]
+        if value is ABSENT or not self.cls.matches(type(value)):
+            return [Change("type", self.cls.name, describe(type(value)))]
+        with torch._C.DisableTorchFunction():
+            return list(self._differences(value))
+
+    def _differences(self, t: torch.Tensor) -> list[Change]:
+        found = []
+        if t.dtype is not self.dtype:
+            found.append(Change("dtype", self.dtype, t.dtype))
+        if t.device != self.device:
+            found.append(Change("device", str(self.device), str(t.device)))
+        if t.requires_grad != self.requires_grad:
+            found.append(Change("requires_grad", self.requires_grad, t.requires_grad))
+        if t.layout is not torch.strided and not found and dispatch_keys(t) != self.keys:
+            found.append(Change("layout", f"dispatch keys {self.keys:#x}", str(t.layout)))
+        if t.dim() != self.rank:
+            return [*found, Change("rank", self.rank, t.dim())]
+        for kind, then, now in (("size", self.sizes, _sizes(t)), ("stride", self.strides, _strides(t))):
+            if then is not None and now is not None:
+                pairs = enumerate(zip(then, now))
+                found += [
+                    Change(kind, a, b, f"{kind} of dim {i}")
+                    for i, (a, b) in pairs
+                    if a is not None and a != b
+                ]
+        if not found and dispatch_keys(t) != self.keys:
+            found.append(Change("dispatch_keys", _keys_text(self.keys), _keys_text(dispatch_keys(t))))
+        return found
+
+    def text(self, paths: Sequence[str]) -> str:
+        name = "" if self.cls.matches(torch.Tensor) else f", {self.cls.name}"
+        size = "" if self.sizes is None else f", size={list(self.sizes)}"
+        stride = "" if self.strides is None else f", stride={list(self.strides)}"
+        return (
+            f"check_tensor({paths[0]}{name}, {self.dtype}, device={self.device.index}, "
+            f"requires_grad={self.requires_grad}{size}{stride})"
+        )
+
+
+def _keys_text(keys: int) -> str:
+    return (
+        str(torch._C.DispatchKeySet.from_raw_repr(keys))
+        if hasattr(torch._C.DispatchKeySet, "from_raw_repr")
+        else hex(keys)
+    )
+
+
+MARKS: Final = (
+    "_dynamo_dynamic_indices",
+    "_dynamo_weak_dynamic_indices",
+    "_dynamo_unbacked_indices",
+    "_dynamo_strict_unbacked_indices",
+    "_dynamo_static_indices",
+)
+"""Attributes that `mark_dynamic` and its relatives (torch's and ours) set on a tensor: sets of dimensions."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarksAre(Guard):
+    """The tensor has no mark beyond these: a marked dimension must have been marked when the graph was made.
+
+    Marks only add: a tensor without them passes, as with torch.
+
+    Args:
+        marks: (attribute of MARKS, marked dimensions) pairs; attributes not named must be absent.
+    """
+
+    marks: tuple[tuple[str, tuple[int, ...]], ...]
+    native_op: ClassVar[str] = "MARKS"
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> MarksAre:
+        """The guard that this tensor passes."""
+        have = instance_dict(tensor) or {}
+        return cls(tuple((name, tuple(sorted(have[name]))) for name in MARKS if name in have))
+
+    def native(self) -> tuple[object, ...]:
+        then = dict(self.marks)
+        return (tuple((name, then.get(name)) for name in MARKS),)
+
+    def _extra(self, tensor: Any) -> list[tuple[str, tuple[int, ...], Any]]:
+        have, then, found = instance_dict(tensor) or {}, dict(self.marks), []
+        for name in MARKS:
+            if name in have:
+                now = have[name]
+                known = type(now) in (set, frozenset) and all(type(d) is int for d in now)
+                if name not in then or not known or not now <= set(then[name]):
+                    found.append((name, then.get(name, ()), sorted(now) if known else describe(now)))
+        return found
+
+    def check(self, slots: Slots) -> bool:
+        return slots[0] is not ABSENT and not self._extra(slots[0])
+
+    def explain(self, slots: Slots) -> Change:
+        name, then, now = self._extra(slots[0])[0]
+        return Change(
+            "mark", list(then), now, name.removeprefix("_dynamo_").removesuffix("_indices") + " dimensions"
+        )
+
+    def text(self, paths: Sequence[str]) -> str:
+        if not self.marks:
+            return f"hasattr({paths[0]}, '_dynamo_dynamic_indices') == False"
+        return " and ".join(
+            f"getattr({paths[0]}, {n!r}, set()) <= {set(dims) or 'set()'}" for n, dims in self.marks
+        )
+
+
+class NoMarks(MarksAre):
+    """The tensor is not marked."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(())
