@@ -61,7 +61,7 @@ class TensorFacts:
         is_neg: the lazy negation bit.
         is_inference: made in inference mode.
         cls: exact Python class: `torch.Tensor`, `torch.nn.Parameter` or a subclass.
-        nbytes: size of the storage in bytes.
+        nbytes: size of the storage in bytes; -1 when a size is symbolic.
         view: None for a tensor that is no view, else one of the VIEW constants.
         has_symbols: whether a size, stride or offset is symbolic.
     """
@@ -83,7 +83,7 @@ class TensorFacts:
     is_neg: bool
     is_inference: bool
     cls: type
-    nbytes: Size
+    nbytes: int
     view: str | None
     has_symbols: bool
 
@@ -94,7 +94,7 @@ class TensorFacts:
         storage_offset: Size,
         dtype: torch.dtype,
         device: torch.device,
-        nbytes: Size,
+        nbytes: int,
         *,
         layout: torch.layout = torch.strided,
         requires_grad: bool = False,
@@ -107,7 +107,6 @@ class TensorFacts:
     ) -> TensorFacts:
         symbolic = not (
             type(storage_offset) is int
-            and type(nbytes) is int
             and all(type(n) is int for n in shape)
             and all(type(n) is int for n in stride)
         )
@@ -185,7 +184,7 @@ class Storage:
 
     __slots__ = ("__weakref__", "members", "nbytes")
 
-    def __init__(self, nbytes: Size) -> None:
+    def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self.members: list[TensorRef] = []
 
@@ -234,12 +233,14 @@ def view_kind(tensor: torch.Tensor, is_inference: bool) -> str | None:
     return VIEW
 
 
-def facts_of(tensor: torch.Tensor, cls: type | None = None) -> TensorFacts:
+def facts_of(tensor: torch.Tensor, cls: type | None = None, before: TensorFacts | None = None) -> TensorFacts:
     """Read a tensor's facts.
 
     Args:
         tensor: a real tensor.
         cls: the class to note instead of the tensor's own (for tensors that stand for others).
+        before: earlier facts of the same tensor: which kind of view it is does not change, and asking a view whose base
+            was written to would replay the view.
 
     Returns:
         Its facts.
@@ -254,10 +255,12 @@ def facts_of(tensor: torch.Tensor, cls: type | None = None) -> TensorFacts:
     if tensor.is_quantized:
         raise UnsupportedTensor("a quantized tensor")
     inference = tensor.is_inference()
+    shape = tuple(tensor.shape)
     try:
-        nbytes = tensor.untyped_storage().nbytes()
+        symbolic = any(type(n) is not int for n in (*shape, *tensor.stride(), tensor.storage_offset()))
+        nbytes = -1 if symbolic else tensor.untyped_storage().nbytes()
         return TensorFacts(
-            tuple(tensor.shape),
+            shape,
             tensor.stride(),
             tensor.storage_offset(),
             tensor.dtype,
@@ -269,7 +272,26 @@ def facts_of(tensor: torch.Tensor, cls: type | None = None) -> TensorFacts:
             is_neg=tensor.is_neg(),
             is_inference=inference,
             tensor_class=type(tensor) if cls is None else cls,
-            view=view_kind(tensor, inference),
+            view=view_kind(tensor, inference) if before is None else before.view,
         )
     except (NotImplementedError, RuntimeError) as error:
         raise UnsupportedTensor(f"a tensor without accessible storage ({type(tensor).__name__})") from error
+
+
+def facts_after_write(tensor: torch.Tensor, before: TensorFacts, written: torch.Tensor) -> TensorFacts:
+    """The facts of a tensor after another one over its storage was written to.
+
+    Args:
+        tensor: a tensor that shares its storage with `written`.
+        before: its facts before.
+        written: what was written to.
+
+    Returns:
+        The facts now. Where torch can't replay the view on the changed base, what autograd does to such views.
+    """
+    try:
+        return facts_of(tensor, before.cls, before)
+    except Exception:  # replaying the view fails: sizes of the base changed in place
+        if before.view is not None and written.requires_grad and not before.requires_grad:
+            return before.replace(requires_grad=True, is_leaf=False)
+        return before

@@ -14,7 +14,8 @@ import torch
 
 from dynacheck.graph import fromfacts, plans
 from dynacheck.graph.facts import Storage, TensorRef
-from dynacheck.graph.plans import DataDependent, OperatorRaised, Plan, UnsupportedOperator
+from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
+from dynacheck.graph.plans import Plan
 from dynacheck.graph.state import ambient, autocast_state, switches
 from dynacheck.graph.symbolic import SymbolicEnv
 
@@ -156,9 +157,9 @@ class Oracle:
             plan = self._memo.get(key)
         except TypeError:  # an unhashable argument
             self.misses += 1
-            return plans.apply(plans.make(op, target, args, kwargs, refs), refs)
+            return plans.apply(plans.make(op, target, args, kwargs, refs, len(refs)), refs)
         if plan is None:
-            plan = self._make(key, op, target, args, kwargs, refs)
+            plan = self._make(key, op, target, args, kwargs, refs, len(refs))
         else:
             self.hits += 1
         fresh = plan.fresh
@@ -168,13 +169,14 @@ class Oracle:
             mates = plans.mates_of(plan, refs)
             if mates:
                 # other views of what is written to change too: look up again with them in the key
+                direct = len(refs)
                 refs = refs + mates
                 more: list[Any] = [key, *(m.facts for m in mates)]
                 _alias_pattern(refs, more)
                 wide = tuple(more)
                 plan = self._memo.get(wide)
                 if plan is None:
-                    plan = self._make(wide, op, target, args, kwargs, refs)
+                    plan = self._make(wide, op, target, args, kwargs, refs, direct)
         return plans.apply(plan, refs)
 
     def _make(
@@ -185,9 +187,10 @@ class Oracle:
         args: Sequence[Any],
         kwargs: dict[str, Any] | None,
         refs: list[TensorRef],
+        direct: int,
     ) -> Plan:
         self.misses += 1
-        plan = plans.make(op, target, args, kwargs, refs)
+        plan = plans.make(op, target, args, kwargs, refs, direct)
         if len(self._memo) >= _MEMO_LIMIT:
             self._memo.clear()
         self._memo[key] = plan

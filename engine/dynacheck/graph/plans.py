@@ -9,51 +9,11 @@ from typing import Any
 
 import torch
 
-from dynacheck.graph.facts import Storage, TensorFacts, TensorRef, UnsupportedTensor, facts_of
+from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
+from dynacheck.graph.facts import Storage, TensorFacts, TensorRef, UnsupportedTensor, facts_after_write, facts_of
 from dynacheck.graph.state import RandomStates
 from dynacheck.graph.symbolic import SymbolicEnv
 from dynacheck.graph.throwaway import World, without_function_modes
-
-
-class OperatorRaised(Exception):
-    """The operator itself raises.
-
-    Args:
-        error: what it raises, without traceback.
-    """
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(f"{type(error).__name__}: {error}")
-        self.error = error
-
-    @property
-    def exc(self) -> BaseException:
-        """The exception that the operator raises."""
-        return self.error
-
-
-class DataDependent(Exception):
-    """The result depends on the tensors' data.
-
-    Args:
-        reason: what torch says about it.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-class UnsupportedOperator(Exception):
-    """Metadata propagation can't tell what the operator returns.
-
-    Args:
-        reason: why.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class Argument:
@@ -273,10 +233,14 @@ class _Reader:
         """The number of a tensor's storage."""
         return self.storages.setdefault(tensor.untyped_storage()._cdata, len(self.storages))
 
-    def facts(self, tensor: torch.Tensor) -> TensorFacts:
+    def facts(self, tensor: torch.Tensor, before: TensorFacts | None = None) -> TensorFacts:
         """The facts of a fake tensor, with the class that the real one has."""
         parameter = getattr(tensor, "_is_param", False)
-        return facts_of(tensor, torch.nn.Parameter if parameter else torch.Tensor)
+        return facts_of(tensor, torch.nn.Parameter if parameter else torch.Tensor, before)
+
+    def same_storage(self, a: torch.Tensor, b: torch.Tensor) -> bool:
+        """Whether two tensors share a storage."""
+        return self.storage(a) == self.storage(b)
 
     def result(self, tensor: torch.Tensor) -> Argument | Made:
         """What stands for a result tensor in the plan."""
@@ -304,7 +268,12 @@ class _Reader:
 
 
 def make(
-    op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None, refs: Sequence[TensorRef]
+    op: str,
+    target: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None,
+    refs: Sequence[TensorRef],
+    direct: int,
 ) -> Plan:
     """Run an operator on throw-away tensors and read back what it does.
 
@@ -314,6 +283,7 @@ def make(
         args: arguments with TensorRefs.
         kwargs: keyword arguments with TensorRefs.
         refs: the TensorRefs in the arguments, then other tensors over the same storages.
+        direct: how many of `refs` are in the arguments.
 
     Returns:
         The plan.
@@ -336,7 +306,7 @@ def make(
                 k: map_structure(a, lambda r: standins[id(r)], TensorRef) for k, a in (kwargs or {}).items()
             }
             result = _invoke(op, target, fake_args, fake_kwargs)
-            _read(plan, reader, result, versions)
+            _read(plan, reader, result, versions, direct)
     except Exception as error:
         plan = Plan()
         plan.raises = _raiser(classified(error))
@@ -347,15 +317,19 @@ def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-def _read(plan: Plan, reader: _Reader, result: Any, versions: Sequence[int]) -> None:
-    """Fill a plan from a result and from the state of the arguments after the run."""
+def _read(plan: Plan, reader: _Reader, result: Any, versions: Sequence[int], direct: int) -> None:
+    """Fill a plan from a result and from the state of the first `direct` tensors, the arguments, and the others."""
     effects, spreads = [], []
     for i, (ref, tensor) in enumerate(zip(reader.refs, reader.world.tensors)):
         if reader.arguments[id(tensor)] != i:
             continue
         number = len(reader.storages)
         storage = reader.storage(tensor)
-        facts = reader.facts(tensor)
+        if i < direct:
+            facts = reader.facts(tensor, ref.facts)
+        else:
+            written = next((t for t in reader.world.tensors[:direct] if reader.same_storage(t, tensor)), tensor)
+            facts = facts_after_write(tensor, ref.facts, written)
         moved = storage if storage == number or storage != _storage_of(reader, i) else None
         if facts is not ref.facts or moved is not None:
             effects.append(Effect(i, facts, moved))

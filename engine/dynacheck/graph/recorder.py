@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
 import torch.fx
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from dynacheck.graph.examples import ExampleValues
+from dynacheck.graph.expressions import FOLDED, FX_TARGETS, constant, is_constant, parts
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.nodemeta import NodeMeta, stack_trace
 from dynacheck.graph.symbolic import SymbolicEnv
@@ -210,30 +211,29 @@ class GraphRecorder:
         """
         assert self.env is not None
         expr = self.env.expression(value)
-        if expr.is_number or expr.is_Boolean and expr.is_Atom and not expr.is_Symbol:
-            return self.env.constant(value)
-        return self._emit(expr, value, line)
+        return constant(expr) if is_constant(expr) else self._emit(expr, line)
 
-    def _emit(self, expr: Any, value: Any, line: Lines) -> torch.fx.Node:
+    def _emit(self, expr: Any, line: Lines) -> torch.fx.Node:
         found = self._symbols.get(expr)
         if found is not None:
             return found
-        assert self.env is not None
         if expr.is_Symbol:
-            inputs = list(self.env.symbol_sources(value if value is not None else expr))
-            if not inputs:
+            bound = self._bind(expr, line)
+            if bound is None:
                 raise KeyError(f"the graph has no node for {expr}")
-            return self._bind(value if value is not None else expr, line)
+            return bound
+        op, operands = parts(expr)
+        args = [constant(o) if is_constant(o) else self._emit(o, line) for o in operands]
+        target = FX_TARGETS[op]
         node: Any = None
-        for target, operands in self.env.steps(expr):
-            args = tuple(
-                self._emit(o, None, line) if not o.is_number else self.env.number(o) for o in operands
-            )
-            if node is not None:
-                args = (node, *args)
+        if op in FOLDED and len(args) > 1:
+            node = args[0]
+            for arg in args[1:]:
+                node = self.call("call_function", target, (node, arg), None, line, removable=True)
+        else:
             node = self.call("call_function", target, args, None, line, removable=True)
         self._symbols[expr] = node
-        return node
+        return cast("torch.fx.Node", node)
 
     def define(self, value: Any, node: torch.fx.Node) -> None:
         """Say which node holds a symbol that no input has (an unbacked symbol), or an expression already recorded.

@@ -1,24 +1,496 @@
-"""Symbolic sizes of one attempt."""
+"""Symbolic sizes: an attempt's ShapeEnv and fake mode, the symbols of its inputs, and the guards that they collected."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal, TypeAlias
 
 import torch
 
-from dynacheck.graph.facts import TensorRef
+from dynacheck.graph import sizeguards
+from dynacheck.graph.expressions import constant
+from dynacheck.graph.facts import Storage, TensorFacts, TensorRef, facts_after_write, facts_of
+from dynacheck.graph.outcomes import DataDependent
+from dynacheck.graph.sizeguards import ConstraintViolation, SizeGuard, Slot, SymbolSource
+from dynacheck.graph.throwaway import World
+from dynacheck.sources import Node, UserLine
+
+__all__ = ["ConstraintViolation", "Dim", "SizeGuard", "Slot", "SymbolicEnv"]
+
+What: TypeAlias = Literal["size", "stride", "offset", "int", "float"]
+Symbolic: TypeAlias = "torch.SymInt | torch.SymFloat | torch.SymBool"
+
+_SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """What to make of one size, stride or number of an input.
+
+    Args:
+        kind: "static": the number itself. "auto": a symbol of its own (history made it dynamic). "duck": one symbol for
+            equal values (`dynamic=True`). "marked": a symbol of its own that must not be specialised. "unbacked": a
+            symbol that no decision may depend on.
+        min: least value the user allows (marked, unbacked).
+        max: greatest value the user allows.
+        mark: what the user wrote, for messages: "mark_dynamic(x, 0)".
+    """
+
+    kind: Literal["static", "auto", "duck", "marked", "unbacked"]
+    min: int | None = None
+    max: int | None = None
+    mark: str = ""
+
+
+STATIC: Final = Dim("static")
+AUTO: Final = Dim("auto")
+DUCK: Final = Dim("duck")
+
+
+@cache
+def _torch() -> Any:
+    """The parts of torch that symbols need; importing and constructing them loads torch._dynamo."""
+    from torch._dynamo import source
+    from torch._guards import GuardSource, Source
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental import symbolic_shapes as shapes
+    from torch.utils._sympy.value_ranges import ValueRanges
+
+    class NodeSource(Source):
+        """A source of ours as torch wants it: hashable, with a name."""
+
+        def __init__(self, node: Node) -> None:
+            object.__setattr__(self, "node", node)
+
+        @property
+        def name(self) -> str:
+            return str(self.node.path)  # type: ignore[attr-defined]
+
+        @property
+        def _name_template(self) -> str:
+            return self.name
+
+        @property
+        def guard_source(self) -> Any:
+            return GuardSource.LOCAL if self.name.startswith("L[") else GuardSource.GLOBAL
+
+        def __hash__(self) -> int:
+            return hash(self.name)
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, NodeSource) and other.name == self.name
+
+    class Env(shapes.ShapeEnv):
+        """A ShapeEnv that notes the user's line of ours with each guard, instead of walking stacks."""
+
+        user_line: UserLine | None = None
+        user_lines: dict[str, UserLine]
+
+        def _get_sloc(self, framework_loc: Any = None) -> Any:
+            line = self.user_line
+            if line is None:
+                return shapes.SLoc(None, None)
+            text = str(line)
+            self.__dict__.setdefault("user_lines", {})[text] = line
+            return shapes.SLoc(None, text)
+
+    class Names:
+        pass
+
+    names: Any = Names()
+    names.NodeSource, names.Env, names.FakeTensorMode, names.shapes = NodeSource, Env, FakeTensorMode, shapes
+    names.property_source, names.property, names.ValueRanges = source.TensorPropertySource, source.TensorProperty, ValueRanges
+    return names
 
 
 class SymbolicEnv:
-    """An attempt's symbols."""
+    """The symbols of one attempt.
 
-    fake_mode: Any
+    Args:
+        scalar_outputs: whether `.item()` gives an unbacked symbol instead of raising DataDependent.
+        dynamic_output_shapes: whether `nonzero` and its like give unbacked sizes.
+
+    Attributes:
+        shape_env: torch's ShapeEnv.
+        fake_mode: the FakeTensorMode over it.
+        tensor_contexts: symbolic context of each input tensor by source node, for backends.
+    """
+
+    def __init__(self, *, scalar_outputs: bool = False, dynamic_output_shapes: bool = False) -> None:
+        t = _torch()
+        self.shape_env: Any = t.Env(
+            allow_scalar_outputs=scalar_outputs, allow_dynamic_output_shape_ops=dynamic_output_shapes
+        )
+        self.fake_mode: Any = t.FakeTensorMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
+        self.tensor_contexts: dict[Node, Any] = {}
+        self._sources: dict[Any, list[SymbolSource]] = {}  # by sympy symbol
+        self._inputs: list[tuple[SymbolSource, Any, Dim]] = []  # each symbolic property of an input, its expression
+        self._pinned: list[SizeGuard] = []
+        self._dynamic: dict[Node, tuple[set[int], set[int]]] = {}
+        self._input_fakes: dict[Node, torch.Tensor] = {}
+        self._refs: dict[int, TensorRef] = {}
+        self._storages: dict[int, Storage] = {}
+        self._touched: dict[int, tuple[TensorRef, tuple[Any, ...]]] = {}
+        self._keep: list[Any] = []
+
+    # Inputs
+
+    def source(self, node: Node) -> Any:
+        """A node of ours as a torch source.
+
+        Args:
+            node: the node.
+
+        Returns:
+            A `torch._guards.Source` named by the node's path.
+        """
+        return _torch().NodeSource(node)
+
+    def symbol(self, node: Node, what: What, index: int, value: int | float, policy: Dim = AUTO) -> Any:
+        """A symbol for an int or float of the frame.
+
+        Args:
+            node: where the number comes from.
+            what: "int" or "float" (tensors' properties get theirs from `tensor_symbols`).
+            index: unused for numbers.
+            value: the number now.
+            policy: what to make of it.
+
+        Returns:
+            The SymInt or SymFloat, or the number itself for a static policy.
+        """
+        if policy.kind == "static":
+            return value
+        t = _torch()
+        source = self.source(node)
+        kind = t.shapes.DimDynamic.DUCK if policy.kind == "duck" else t.shapes.DimDynamic.DYNAMIC
+        if policy.kind == "unbacked":
+            made = self.shape_env.create_unbacked_symint(source)
+            expr = made.node.expr
+        else:
+            constraint = self._constraint(policy)
+            expr = self.shape_env.create_unspecified_symbol(value, source, kind, constraint)
+            make = self.shape_env.create_symfloatnode if what == "float" else self.shape_env.create_symintnode
+            made = make(expr, hint=value, source=source)
+        self._note(SymbolSource(node, what, index), expr, policy)
+        return made
+
+    def _constraint(self, policy: Dim) -> Any:
+        t = _torch()
+        if policy.kind != "marked":
+            return None
+        if policy.min is None and policy.max is None:
+            return t.shapes.RelaxedUnspecConstraint(warn_only=False)
+        import sympy
+        from torch.utils._sympy.numbers import int_oo
+
+        low = sympy.Integer(2 if policy.min is None else policy.min)
+        high = int_oo if policy.max is None else sympy.Integer(policy.max)
+        return t.shapes.StrictMinMaxConstraint(vr=t.ValueRanges(low, high), warn_only=False)
+
+    def tensor_symbols(
+        self, node: Node, facts: TensorFacts, sizes: Sequence[Dim], strides: Sequence[Dim] | None = None
+    ) -> TensorRef:
+        """An input tensor with symbols.
+
+        Strides follow the sizes' expressions as torch computes them, unless `strides` says otherwise.
+
+        Args:
+            node: where the tensor comes from; its value is read for torch's own bookkeeping.
+            facts: its static facts.
+            sizes: what to make of each size.
+            strides: "static" to infer from the sizes, "auto" for a symbol of its own; None to infer all.
+
+        Returns:
+            A ref with symbolic facts.
+        """
+        t = _torch()
+        kinds = t.shapes.DimDynamic
+        kind = {"static": kinds.STATIC, "auto": kinds.DYNAMIC, "duck": kinds.DUCK, "marked": kinds.DYNAMIC}
+        kind["unbacked"] = kinds.UNBACKED
+        stride_kinds = [
+            kinds.INFER_STRIDE if strides is None or strides[i].kind == "static" else kinds.DYNAMIC
+            for i in range(facts.ndim)
+        ]
+        tensor = node.peek()
+        context = t.shapes.StatefulSymbolicContext(
+            dynamic_sizes=[kind[d.kind] for d in sizes],
+            dynamic_strides=stride_kinds,
+            constraint_sizes=[self._constraint(d) for d in sizes],
+            constraint_strides=[None] * facts.ndim,
+            view_base_context=self._base_context(tensor, sizes),
+            unbacked_bounds={i: (d.min, d.max) for i, d in enumerate(sizes) if d.kind == "unbacked"} or None,
+            tensor_source=self.source(node),
+        )
+        self.tensor_contexts[node] = context
+        fake = self.fake_mode.from_tensor(tensor, symbolic_context=context, source=self.source(node))
+        self._input_fakes[node] = fake
+        ref = self.ref(fake, cls=facts.cls)
+        ref.fake = fake
+        dynamic = self._dynamic[node] = (set(), set())
+        for i, (size, dim) in enumerate(zip(ref.facts.shape, sizes)):
+            if isinstance(size, torch.SymInt):
+                dynamic[0].add(i)
+                self._note(SymbolSource(node, "size", i), size.node.expr, dim)
+        for i, stride in enumerate(ref.facts.stride):
+            if isinstance(stride, torch.SymInt):
+                dynamic[1].add(i)
+                self._note(SymbolSource(node, "stride", i), stride.node.expr, AUTO)
+        if isinstance(ref.facts.storage_offset, torch.SymInt):
+            self._note(SymbolSource(node, "offset", 0), ref.facts.storage_offset.node.expr, AUTO)
+        return ref
+
+    def _base_context(self, tensor: torch.Tensor, sizes: Sequence[Dim]) -> Any:
+        """How to treat the base of a view: dynamic if the view is."""
+        base = tensor._base if tensor._is_view() else None
+        if base is None:
+            return None
+        t = _torch()
+        kinds = t.shapes.DimDynamic
+        kind = kinds.STATIC if all(d.kind == "static" for d in sizes) else kinds.DYNAMIC
+        return t.shapes.StatelessSymbolicContext(
+            dynamic_sizes=[kind] * base.dim(),
+            dynamic_strides=[kinds.INFER_STRIDE] * base.dim(),
+            constraint_sizes=[None] * base.dim(),
+            constraint_strides=[None] * base.dim(),
+        )
+
+    def _note(self, at: SymbolSource, expr: Any, policy: Dim) -> None:
+        self._inputs.append((at, expr, policy))
+        if expr.is_Symbol:
+            self._sources.setdefault(expr, []).append(at)
+
+    def dynamic_dims(self, node: Node) -> tuple[frozenset[int], frozenset[int]]:
+        """Which sizes and strides of an input tensor are symbolic: those that no guard on the tensor may pin.
+
+        Args:
+            node: the tensor's node.
+
+        Returns:
+            The dimensions with symbolic sizes, and those with symbolic strides.
+        """
+        sizes, strides = self._dynamic.get(node, (set(), set()))
+        return frozenset(sizes), frozenset(strides)
+
+    # Values
+
+    def expression(self, value: Any) -> Any:
+        """The sympy expression of a symbolic value, after replacements.
+
+        Args:
+            value: a SymInt, SymFloat, SymBool, or a sympy expression.
+
+        Returns:
+            The expression.
+        """
+        return value.node.expr if isinstance(value, _SYMBOLS) else value
+
+    def value_of(self, symbol: Any) -> Any:
+        """The symbolic value of a lone symbol.
+
+        Args:
+            symbol: a sympy symbol of this environment.
+
+        Returns:
+            A SymInt or SymFloat.
+        """
+        hint = self.shape_env.backed_var_to_val.get(symbol)
+        source = self._sources.get(symbol)
+        if source and source[0].what == "float":
+            return self.shape_env.create_symfloatnode(symbol, hint=None if hint is None else float(hint))
+        return self.shape_env.create_symintnode(symbol, hint=None if hint is None else int(hint))
+
+    def symbol_sources(self, value: Any) -> Iterator[tuple[Any, Node, str, int]]:
+        """The input symbols that a value is made of.
+
+        Args:
+            value: a symbolic value or a sympy expression.
+
+        Returns:
+            For each symbol that an input has: the symbol, and the node, property and index of its first source.
+        """
+        expr = value.node._expr if isinstance(value, _SYMBOLS) else value
+        for symbol in sorted(expr.free_symbols, key=str):
+            sources = self._sources.get(symbol)
+            if sources:
+                yield symbol, sources[0].node, sources[0].what, sources[0].index
+
+    def hint(self, value: Any) -> Any:
+        """The value that a symbolic value has in the frame being translated.
+
+        Args:
+            value: a symbolic value or a plain number.
+
+        Returns:
+            The number, or None for an unbacked symbol.
+        """
+        if not isinstance(value, _SYMBOLS):
+            return value
+        return value.node.hint if value.node.has_hint() else None
+
+    def record_line(self, line: UserLine | None) -> None:
+        """Say which line of the user's runs now: guards made from here on are its.
+
+        Args:
+            line: the line.
+        """
+        self.shape_env.user_line = line
+
+    def evaluate(self, value: Any, line: UserLine | None = None) -> Any:
+        """Decide a symbolic value: a truth value for a condition, a number for a size. Leaves a guard.
+
+        Args:
+            value: a SymBool, SymInt or SymFloat.
+            line: the user's line that needs it (by default the one recorded last).
+
+        Returns:
+            A bool, an int or a float.
+
+        Raises:
+            DataDependent: the value is unbacked.
+        """
+        if line is not None:
+            self.record_line(line)
+        try:
+            if isinstance(value, torch.SymBool):
+                return bool(value)
+            if isinstance(value, torch.SymInt):
+                return int(value)
+            if isinstance(value, torch.SymFloat):
+                return float(value)
+        except _torch().shapes.GuardOnDataDependentSymNode as error:
+            raise DataDependent(str(error)) from None
+        return value
+
+    def static_value(self, value: Any) -> Any:
+        """The number of a symbolic value that has become one, else None. Leaves no guard.
+
+        Args:
+            value: a symbolic value or a plain number.
+
+        Returns:
+            An int, float or bool, or None.
+        """
+        if not isinstance(value, _SYMBOLS):
+            return value
+        expr = value.node.expr
+        return constant(expr) if expr.is_number or expr.is_Boolean and not expr.free_symbols else None
+
+    # Tensors
 
     def fake(self, ref: TensorRef) -> torch.Tensor:
-        raise NotImplementedError
+        """The fake tensor of a ref, made with those of its whole storage if it has none.
 
-    def ref(self, tensor: torch.Tensor) -> TensorRef:
-        raise NotImplementedError
+        Args:
+            ref: the tensor.
+
+        Returns:
+            A fake tensor of `fake_mode`, which must be on.
+        """
+        if ref.fake is None:
+            members = list(dict.fromkeys(m for m in (*ref.storage.members, ref) if m.fake is None))
+            for member, tensor in zip(members, World(members).tensors):
+                member.fake = tensor
+                self._know(member, tensor)
+            assert ref.fake is not None
+        self._touched.setdefault(id(ref), (ref, _state(ref.fake)))
+        fake: torch.Tensor = ref.fake
+        return fake
+
+    def _know(self, ref: TensorRef, tensor: torch.Tensor) -> None:
+        self._refs[id(tensor)] = ref
+        self._storages[tensor.untyped_storage()._cdata] = ref.storage
+        self._keep.append(tensor)
+
+    def ref(self, tensor: torch.Tensor, cls: type | None = None) -> TensorRef:
+        """The ref of a fake tensor that an operator returned.
+
+        Args:
+            tensor: a fake tensor of this attempt.
+            cls: its class; by default what the fake tensor says.
+
+        Returns:
+            The ref that has it, or a new one, over the storage it shares.
+        """
+        found = self._refs.get(id(tensor))
+        if found is not None:
+            return found
+        facts = _facts(tensor, cls)
+        cdata = tensor.untyped_storage()._cdata
+        storage = self._storages.get(cdata)
+        if storage is None and not facts.has_symbols and facts.view is None:
+            return TensorRef(facts)  # static and on its own: the memo goes on with it
+        base = self._refs.get(id(tensor._base)) if facts.view is not None else None
+        ref = TensorRef(facts, storage or Storage(facts.nbytes), base)
+        ref.fake = tensor
+        self._know(ref, tensor)
+        return ref
 
     def reread(self) -> None:
-        raise NotImplementedError
+        """Read the facts of the tensors that the last operator changed, and of all that share their storage."""
+        for ref, before in self._touched.values():
+            fake = ref.fake
+            assert fake is not None
+            if _state(fake) == before:
+                continue
+            ref.facts = facts_of(fake, ref.facts.cls, ref.facts)
+            for member in ref.storage.members:
+                if member.fake is not None and member is not ref:
+                    member.facts = facts_after_write(member.fake, member.facts, fake)
+            moved = self._storages.get(fake.untyped_storage()._cdata)
+            if moved is not ref.storage:
+                ref.storage = moved or Storage(ref.facts.nbytes)
+                ref.storage.members.append(ref)
+                self._storages[fake.untyped_storage()._cdata] = ref.storage
+        self._touched.clear()
+
+    def input_fake(self, node: Node, ref: TensorRef) -> torch.Tensor:
+        """The fake tensor that `tensor_symbols` made for an input, as it was then.
+
+        Args:
+            node: the input's node.
+            ref: its ref.
+
+        Returns:
+            The fake tensor.
+        """
+        return self._input_fakes[node]
+
+    # Guards
+
+    def freeze(self) -> None:
+        """Take no more guards; call it when the backend has returned."""
+        self.shape_env.freeze()
+
+    def guard_expressions(self) -> list[SizeGuard]:
+        """The conditions on the inputs' sizes, strides, offsets and numbers under which the graph holds.
+
+        Returns:
+            Conditions over input properties, each with the user's line that added it.
+
+        Raises:
+            UnknownExpression: a condition has an operator that guards don't know.
+        """
+        return sizeguards.collect(self.shape_env, self._inputs, self._sources)
+
+    def violations(self) -> list[ConstraintViolation]:
+        """The marks that the trace broke: dimensions marked dynamic that became constant or narrower than allowed.
+
+        Returns:
+            One record per broken mark.
+        """
+        return sizeguards.violations(self.shape_env, self._inputs)
+
+
+def _facts(tensor: torch.Tensor, cls: type | None) -> TensorFacts:
+    if cls is None:
+        cls = torch.nn.Parameter if getattr(tensor, "_is_param", False) else torch.Tensor
+    return facts_of(tensor, cls)
+
+
+def _state(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What changes when an operator changes a tensor in place."""
+    version = 0 if tensor.is_inference() else tensor._version
+    return version, tensor.requires_grad, tensor.is_leaf, tensor.dim(), tensor.untyped_storage()._cdata
