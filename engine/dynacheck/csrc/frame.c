@@ -10,17 +10,12 @@ int frame_force_fallback;
 
 /* Sets the top of the data stack to where a frame of `code` that starts at `f` ends. Exactly there, also when it is
  * smaller: whoever pops the frame computes its end from its code. 0: there is no room. */
-static int make_room(PyThreadState *ts, IFrame *f, PyCodeObject *code)
-{
+static int make_room(PyThreadState *ts, IFrame *f, PyCodeObject *code) {
     PyObject **end = (PyObject **)f + code_frame_size(frame_code(f));
     PyObject **need = (PyObject **)f + code_frame_size(code);
-    if (UNLIKELY(frame_force_fallback) || end != ts->datastack_top) {
-        return 0;
-    }
+    if (UNLIKELY(frame_force_fallback) || end != ts->datastack_top) return 0;
     if (need > end) {
-        if (need >= ts->datastack_limit) {
-            return 0;
-        }
+        if (need >= ts->datastack_limit) return 0;
         frame_counts.grown++;
     } else {
         frame_counts.in_place++;
@@ -30,62 +25,45 @@ static int make_room(PyThreadState *ts, IFrame *f, PyCodeObject *code)
 }
 
 /* A function of the entry's code that takes all argument slots positionally: same globals, builtins and closure. */
-static PyObject *plain_function(IFrame *f, Entry *entry)
-{
+static PyObject *plain_function(IFrame *f, Entry *entry) {
     PyFunctionObject *original = (PyFunctionObject *)frame_func(f);
     PyCodeObject *code = entry_plain_code(entry);
-    if (code == NULL) {
-        return NULL;
-    }
+    if (code == NULL) return NULL;
     PyFunctionObject *func = (PyFunctionObject *)PyFunction_New((PyObject *)code, original->func_globals);
-    if (func == NULL) {
-        return NULL;
-    }
+    if (func == NULL) return NULL;
     Py_INCREF(original->func_builtins);
     Py_XSETREF(func->func_builtins, original->func_builtins);
-    if (original->func_closure != NULL && PyFunction_SetClosure((PyObject *)func, original->func_closure) < 0) {
+    if (original->func_closure != NULL && PyFunction_SetClosure((PyObject *)func, original->func_closure) < 0)
         Py_CLEAR(func);
-    }
     return (PyObject *)func;
 }
 
 /* When the frame can't grow (the end of a chunk of the data stack, or code that needs more than a chunk): call a
  * function over the frame's argument slots, then give the frame up. It keeps the arguments alive until then. */
-static PyObject *run_fallback(PyThreadState *ts, IFrame *f, Entry *entry, PyObject *captured)
-{
+static PyObject *run_fallback(PyThreadState *ts, IFrame *f, Entry *entry, PyObject *captured) {
     enum { SMALL = 16 };
     PyObject *small[SMALL], **args = small, *result = NULL;
     int nargs = code_nargs(entry->code), total = nargs + (captured != NULL);
     frame_counts.fallback++;
     PyObject *func = plain_function(f, entry);
-    if (func == NULL) {
-        goto done;
-    }
+    if (func == NULL) goto done;
     if (total > SMALL && (args = PyMem_New(PyObject *, total)) == NULL) {
         PyErr_NoMemory();
         goto done;
     }
-    for (int i = 0; i < nargs; i++) {
+    for (int i = 0; i < nargs; i++)
         args[i] = frame_local(f, i);
-    }
-    if (captured != NULL) {
-        args[nargs] = captured;
-    }
+    if (captured != NULL) args[nargs] = captured;
     result = PyObject_Vectorcall(func, args, total, NULL);
 done:
-    if (args != small) {
-        PyMem_Free(args);
-    }
+    if (args != small) PyMem_Free(args);
     Py_XDECREF(func);
     Py_XDECREF(captured);
-    if (frame_discard(ts, f) < 0) {
-        Py_CLEAR(result);
-    }
+    if (frame_discard(ts, f) < 0) Py_CLEAR(result);
     return result;
 }
 
-PyObject *frame_run_entry(PyThreadState *ts, IFrame *f, Entry *entry, PyObject *captured)
-{
+PyObject *frame_run_entry(PyThreadState *ts, IFrame *f, Entry *entry, PyObject *captured) {
     PyCodeObject *code = entry->code;
     if (!make_room(ts, f, code)) {
         Py_INCREF(entry); /* the call may remove it from its state */
@@ -94,9 +72,7 @@ PyObject *frame_run_entry(PyThreadState *ts, IFrame *f, Entry *entry, PyObject *
         return result;
     }
     frame_set_code(f, code);
-    if (captured != NULL) {
-        frame_fill_local(f, code_nargs(code), captured);
-    }
+    if (captured != NULL) frame_fill_local(f, code_nargs(code), captured);
     return hook_eval_next(ts, f, 0);
 }
 
@@ -104,15 +80,13 @@ PyObject *frame_run_entry(PyThreadState *ts, IFrame *f, Entry *entry, PyObject *
 
 #if DC_CALLER_CLEARS
 
-int frame_discard(PyThreadState *ts, IFrame *f)
-{
+int frame_discard(PyThreadState *ts, IFrame *f) {
     (void)ts, (void)f;
     frame_counts.discarded++;
     return 0;
 }
 
-int frame_module_init(void)
-{
+int frame_module_init(void) {
     return 0;
 }
 
@@ -122,8 +96,7 @@ int frame_module_init(void)
  * no events, no signals, no traceback entry. */
 static PyCodeObject *stub_code;
 
-int frame_discard(PyThreadState *ts, IFrame *f)
-{
+int frame_discard(PyThreadState *ts, IFrame *f) {
     frame_counts.discarded++;
     PyObject *pending = exc_take();
     frame_drop_locals(f, frame_code(f)->co_nlocalsplus);
@@ -151,8 +124,7 @@ static const char stub_source[] =
     "code = code.replace(co_code=body, co_consts=consts, co_linetable=b'', co_exceptiontable=b'',\n"
     "                    co_name='<discarded>', co_qualname='<discarded>')\n";
 
-int frame_module_init(void)
-{
+int frame_module_init(void) {
     PyObject *names = PyDict_New();
     PyObject *done = names == NULL ? NULL : PyRun_String(stub_source, Py_file_input, names, names);
     PyObject *code = done == NULL ? NULL : PyDict_GetItemString(names, "code");

@@ -40,19 +40,16 @@ static PyObject *hook_eval(PyThreadState *ts, IFrame *f, int throwflag);
 
 /* ---- installation ---------------------------------------------------------------------------------------------- */
 
-static inline _PyFrameEvalFunction evaluator(void)
-{
+static inline _PyFrameEvalFunction evaluator(void) {
     return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Main());
 }
 
-static void set_evaluator(_PyFrameEvalFunction fn)
-{
+static void set_evaluator(_PyFrameEvalFunction fn) {
     _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Main(), fn != NULL ? fn : _PyEval_EvalFrameDefault);
 }
 
 /* Whether the evaluator on top of ours still hands frames down to us. */
-static int reached_from_top(void)
-{
+static int reached_from_top(void) {
     PyObject *pending = exc_take();
     tls.probe_seen = 0;
     tls.probing = 1;
@@ -63,17 +60,14 @@ static int reached_from_top(void)
     return tls.probe_seen;
 }
 
-static void ensure_installed(void)
-{
+static void ensure_installed(void) {
     _PyFrameEvalFunction top = evaluator();
     if (top == hook_eval) {
         installed = 1;
         return;
     }
     if (installed && top != _PyEval_EvalFrameDefault) {
-        if (reached_from_top()) {
-            return;
-        }
+        if (reached_from_top()) return;
         top = evaluator();
     }
     if (top != hook_eval) {
@@ -84,38 +78,28 @@ static void ensure_installed(void)
 }
 
 /* Leaves when we are on top. When buried under another evaluator we stay and pass frames on until found on top. */
-static void uninstall(void)
-{
+static void uninstall(void) {
     _PyFrameEvalFunction top = evaluator();
-    if (top == hook_eval) {
+    if (top == hook_eval)
         set_evaluator(earlier);
-    } else if (top != _PyEval_EvalFrameDefault) {
+    else if (top != _PyEval_EvalFrameDefault)
         return;
-    }
     installed = 0;
     earlier = NULL;
 }
 
 /* ---- modes ----------------------------------------------------------------------------------------------------- */
 
-static void count_users(Thread *t, int change)
-{
+static void count_users(Thread *t, int change) {
     t->users += change;
     users += change;
-    if (users == 0 && change < 0 && installed) {
-        uninstall();
-    }
+    if (users == 0 && change < 0 && installed) uninstall();
 }
 
-static void thread_free(PyObject *capsule)
-{
+static void thread_free(PyObject *capsule) {
     Thread *t = PyCapsule_GetPointer(capsule, thread_key);
-    if (t == NULL) {
-        return;
-    }
-    if (tls.thread == t) {
-        tls.thread = NULL;
-    }
+    if (t == NULL) return;
+    if (tls.thread == t) tls.thread = NULL;
     Mode last = t->now;
     count_users(t, -t->users);
     PyMem_Free(t);
@@ -123,11 +107,8 @@ static void thread_free(PyObject *capsule)
     Py_XDECREF(last.region);
 }
 
-static Thread *thread_here(void)
-{
-    if (tls.thread != NULL) {
-        return tls.thread;
-    }
+static Thread *thread_here(void) {
+    if (tls.thread != NULL) return tls.thread;
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_RuntimeError, "the frame hook works in the main interpreter only");
         return NULL;
@@ -149,49 +130,36 @@ static Thread *thread_here(void)
     }
     int stored = PyDict_SetItemString(dict, thread_key, capsule);
     Py_DECREF(capsule);
-    if (stored < 0) {
-        return NULL;
-    }
+    if (stored < 0) return NULL;
     tls.thread = t;
     return t;
 }
 
 /* Begins an extent: `saved` takes what was set. */
-static inline void mode_enter(Thread *t, Mode *saved, int mode, PyObject *callback, Region *region)
-{
+static inline void mode_enter(Thread *t, Mode *saved, int mode, PyObject *callback, Region *region) {
     *saved = t->now;
     t->now = (Mode){mode, Py_XNewRef(callback), (Region *)Py_XNewRef((PyObject *)region)};
     if (mode != MODE_OFF) {
         count_users(t, 1);
-        if (UNLIKELY(evaluator() != hook_eval)) {
-            ensure_installed();
-        }
+        if (UNLIKELY(evaluator() != hook_eval)) ensure_installed();
     }
 }
 
 /* Ends it. A pending exception stays. */
-static inline void mode_leave(Thread *t, Mode *saved)
-{
+static inline void mode_leave(Thread *t, Mode *saved) {
     Mode ended = t->now;
     t->now = *saved;
-    if (ended.mode != MODE_OFF) {
-        count_users(t, -1);
-    }
-    if (t->now.mode != MODE_OFF && UNLIKELY(evaluator() != hook_eval)) {
-        ensure_installed();
-    }
+    if (ended.mode != MODE_OFF) count_users(t, -1);
+    if (t->now.mode != MODE_OFF && UNLIKELY(evaluator() != hook_eval)) ensure_installed();
     Py_XDECREF(ended.callback);
     Py_XDECREF(ended.region);
 }
 
 /* ---- evaluation ------------------------------------------------------------------------------------------------ */
 
-PyObject *hook_eval_next(PyThreadState *ts, IFrame *f, int throwflag)
-{
+PyObject *hook_eval_next(PyThreadState *ts, IFrame *f, int throwflag) {
     _PyFrameEvalFunction next = earlier;
-    if (next == NULL) {
-        return _PyEval_EvalFrameDefault(ts, f, throwflag);
-    }
+    if (next == NULL) return _PyEval_EvalFrameDefault(ts, f, throwflag);
     IFrame *outer = tls.passing;
     tls.passing = f;
     PyObject *result = next(ts, f, throwflag);
@@ -199,8 +167,7 @@ PyObject *hook_eval_next(PyThreadState *ts, IFrame *f, int throwflag)
     return result;
 }
 
-static PyObject *eval_with_hook_off(PyThreadState *ts, IFrame *f, Thread *t)
-{
+static PyObject *eval_with_hook_off(PyThreadState *ts, IFrame *f, Thread *t) {
     Mode saved;
     mode_enter(t, &saved, MODE_OFF, NULL, NULL);
     PyObject *result = hook_eval_next(ts, f, 0);
@@ -209,35 +176,27 @@ static PyObject *eval_with_hook_off(PyThreadState *ts, IFrame *f, Thread *t)
 }
 
 /* 1 and the entry (a new reference) that serves the frame; 0; -1. */
-static int find_entry(CodeState *s, IFrame *f, Thread *t, Entry **found, PyObject **captured)
-{
+static int find_entry(CodeState *s, IFrame *f, Thread *t, Entry **found, PyObject **captured) {
     GuardFrame view = {.frame = f, .func = (PyFunctionObject *)frame_func(f)};
     PyObject *entries = Py_NewRef(s->entries); /* a guard may run Python code, which may change the state */
     int verdict = 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(entries); i++) {
         Entry *e = (Entry *)PyTuple_GET_ITEM(entries, i);
-        if (e->region != t->now.region || e->dead) {
-            continue;
-        }
+        if (e->region != t->now.region || !e->alive) continue;
         verdict = e->program == NULL ? 1 : guard_program_check(e->program, &view, captured);
         if (verdict > 0) {
             code_state_hit(s, e, i);
             *found = (Entry *)Py_NewRef((PyObject *)e);
         }
-        if (verdict != 0) {
-            break;
-        }
+        if (verdict != 0) break;
     }
     Py_DECREF(entries);
     return verdict;
 }
 
-PyObject *hook_off_call(PyObject *fn, PyObject *const *args, Py_ssize_t nargs)
-{
+PyObject *hook_off_call(PyObject *fn, PyObject *const *args, Py_ssize_t nargs) {
     Thread *t = tls.thread;
-    if (t == NULL || t->now.mode == MODE_OFF) {
-        return PyObject_Vectorcall(fn, args, nargs, NULL);
-    }
+    if (t == NULL || t->now.mode == MODE_OFF) return PyObject_Vectorcall(fn, args, nargs, NULL);
     Mode saved;
     Py_INCREF(fn);
     mode_enter(t, &saved, MODE_OFF, NULL, NULL);
@@ -247,8 +206,7 @@ PyObject *hook_off_call(PyObject *fn, PyObject *const *args, Py_ssize_t nargs)
     return result;
 }
 
-static PyObject *run_hit(PyThreadState *ts, IFrame *f, Thread *t, Entry *e, PyObject *captured)
-{
+static PyObject *run_hit(PyThreadState *ts, IFrame *f, Thread *t, Entry *e, PyObject *captured) {
     PyObject *result = NULL;
     t->hits++;
     if (UNLIKELY(hit_observer != NULL)) {
@@ -268,8 +226,7 @@ done:
 }
 
 /* The values of the argument slots, with dynacheck_null for an empty one. */
-static PyObject *frame_args(IFrame *f, PyCodeObject *code)
-{
+static PyObject *frame_args(IFrame *f, PyCodeObject *code) {
     int n = code_nargs(code);
     PyObject *args = PyTuple_New(n);
     for (int i = 0; args != NULL && i < n; i++) {
@@ -280,12 +237,9 @@ static PyObject *frame_args(IFrame *f, PyCodeObject *code)
 }
 
 /* The entry that the callback chose for the frame: 1, 0 for none, -1. */
-static int ask_callback(IFrame *f, PyCodeObject *code, Thread *t, CodeState *s, Entry **chosen, PyObject **captured)
-{
+static int ask_callback(IFrame *f, PyCodeObject *code, Thread *t, CodeState *s, Entry **chosen, PyObject **captured) {
     PyObject *args = frame_args(f, code), *func = frame_func(f);
-    if (args == NULL) {
-        return -1;
-    }
+    if (args == NULL) return -1;
     PyObject *call[] = {func, args, (PyObject *)s};
     PyObject *answer = hook_off_call(t->now.callback, call, 3);
     Py_DECREF(args);
@@ -317,8 +271,7 @@ static int ask_callback(IFrame *f, PyCodeObject *code, Thread *t, CodeState *s, 
     return 1;
 }
 
-static PyObject *eval_miss(PyThreadState *ts, IFrame *f, PyCodeObject *code, Thread *t, CodeState *s)
-{
+static PyObject *eval_miss(PyThreadState *ts, IFrame *f, PyCodeObject *code, Thread *t, CodeState *s) {
     Entry *e = NULL;
     PyObject *captured = NULL, *result;
     if (s == NULL && (s = code_state(code)) == NULL) {
@@ -344,24 +297,17 @@ static PyObject *eval_miss(PyThreadState *ts, IFrame *f, PyCodeObject *code, Thr
     return result;
 }
 
-static PyObject *eval_function(PyThreadState *ts, IFrame *f, PyCodeObject *code, Thread *t)
-{
+static PyObject *eval_function(PyThreadState *ts, IFrame *f, PyCodeObject *code, Thread *t) {
     CodeState *s = code_state_peek(code);
     int run_only = t->now.mode == MODE_RUN;
     if (s != NULL) {
-        if (s->skip_recursive) {
-            return eval_with_hook_off(ts, f, t);
-        }
-        if (s->skip || s->plain) {
-            return hook_eval_next(ts, f, 0);
-        }
+        if (s->skip_recursive) return eval_with_hook_off(ts, f, t);
+        if (s->skip || s->plain) return hook_eval_next(ts, f, 0);
         if (PyTuple_GET_SIZE(s->entries) != 0) {
             Entry *e = NULL;
             PyObject *captured = NULL;
             int found = find_entry(s, f, t, &e, &captured);
-            if (found > 0) {
-                return run_hit(ts, f, t, e, captured);
-            }
+            if (found > 0) return run_hit(ts, f, t, e, captured);
             if (found < 0) { /* the engine's fault: never taken for a miss */
                 frame_discard(ts, f);
                 return NULL;
@@ -369,9 +315,7 @@ static PyObject *eval_function(PyThreadState *ts, IFrame *f, PyCodeObject *code,
         }
         run_only |= s->run_only;
     }
-    if (!run_only) {
-        return eval_miss(ts, f, code, t, s);
-    }
+    if (!run_only) return eval_miss(ts, f, code, t, s);
     if (s != NULL) {
         s->misses++;
         t->misses++;
@@ -379,8 +323,7 @@ static PyObject *eval_function(PyThreadState *ts, IFrame *f, PyCodeObject *code,
     return hook_eval_next(ts, f, 0);
 }
 
-static PyObject *eval_off(PyThreadState *ts, IFrame *f, int throwflag)
-{
+static PyObject *eval_off(PyThreadState *ts, IFrame *f, int throwflag) {
     if (users == 0 && evaluator() == hook_eval) { /* put back by another evaluator after we had left */
         _PyFrameEvalFunction next = earlier;
         uninstall();
@@ -389,20 +332,15 @@ static PyObject *eval_off(PyThreadState *ts, IFrame *f, int throwflag)
     return hook_eval_next(ts, f, throwflag);
 }
 
-static PyObject *hook_eval(PyThreadState *ts, IFrame *f, int throwflag)
-{
+static PyObject *hook_eval(PyThreadState *ts, IFrame *f, int throwflag) {
     const int not_ours = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
     Thread *t = tls.thread;
-    if (UNLIKELY(tls.passing == f)) {
-        return _PyEval_EvalFrameDefault(ts, f, throwflag);
-    }
+    if (UNLIKELY(tls.passing == f)) return _PyEval_EvalFrameDefault(ts, f, throwflag);
     if (UNLIKELY(tls.probing) && frame_func(f) == probe) {
         tls.probe_seen = 1;
         return hook_eval_next(ts, f, throwflag);
     }
-    if (t == NULL || t->now.mode == MODE_OFF) {
-        return eval_off(ts, f, throwflag);
-    }
+    if (t == NULL || t->now.mode == MODE_OFF) return eval_off(ts, f, throwflag);
     PyCodeObject *code = frame_code(f);
     if (throwflag || f->owner != FRAME_OWNED_BY_THREAD || (code->co_flags & not_ours) ||
         !(code->co_flags & CO_OPTIMIZED)) {
@@ -414,8 +352,7 @@ static PyObject *hook_eval(PyThreadState *ts, IFrame *f, int throwflag)
 /* ---- HookedCall and HookOff ------------------------------------------------------------------------------------ */
 
 typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *fn, *callback;
     Region *region; /* strong: a wrapper keeps its region alive */
     int mode;
@@ -424,16 +361,12 @@ typedef struct {
 
 static PyTypeObject HookedCall_Type, HookOff_Type;
 
-static PyObject *wrapper_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
-{
+static PyObject *wrapper_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     Wrapper *w = (Wrapper *)self;
     Thread *t = tls.thread;
-    if (w->mode == MODE_OFF && (t == NULL || t->now.mode == MODE_OFF)) {
+    if (w->mode == MODE_OFF && (t == NULL || t->now.mode == MODE_OFF))
         return PyObject_Vectorcall(w->fn, args, nargsf, kwnames);
-    }
-    if (t == NULL && (t = thread_here()) == NULL) {
-        return NULL;
-    }
+    if (t == NULL && (t = thread_here()) == NULL) return NULL;
     Mode saved;
     mode_enter(t, &saved, w->mode, w->callback, w->region);
     PyObject *result = PyObject_Vectorcall(w->fn, args, nargsf, kwnames);
@@ -441,15 +374,10 @@ static PyObject *wrapper_vectorcall(PyObject *self, PyObject *const *args, size_
     return result;
 }
 
-static PyObject *wrapper_make(PyTypeObject *type, PyObject *fn, PyObject *callback, PyObject *region, int mode)
-{
-    if (!PyCallable_Check(fn)) {
-        return PyErr_Format(PyExc_TypeError, "%s needs a callable", type->tp_name);
-    }
+static PyObject *wrapper_make(PyTypeObject *type, PyObject *fn, PyObject *callback, PyObject *region, int mode) {
+    if (!PyCallable_Check(fn)) return PyErr_Format(PyExc_TypeError, "%s needs a callable", type->tp_name);
     Wrapper *w = (Wrapper *)type->tp_alloc(type, 0);
-    if (w == NULL) {
-        return NULL;
-    }
+    if (w == NULL) return NULL;
     w->vectorcall = wrapper_vectorcall;
     w->fn = Py_NewRef(fn);
     w->callback = mode == MODE_OFF ? NULL : Py_NewRef(callback);
@@ -459,52 +387,40 @@ static PyObject *wrapper_make(PyTypeObject *type, PyObject *fn, PyObject *callba
 }
 
 /* The mode that a callback argument asks for; -1. */
-static int mode_of(PyObject *callback, PyObject *region)
-{
+static int mode_of(PyObject *callback, PyObject *region) {
     if (region != Py_None && !Py_IS_TYPE(region, &Region_Type)) {
         PyErr_SetString(PyExc_TypeError, "region must be a Region or None");
         return -1;
     }
-    if (callback == Py_None) {
-        return MODE_OFF;
-    }
-    if (callback == Py_False) {
-        return MODE_RUN;
-    }
+    if (callback == Py_None) return MODE_OFF;
+    if (callback == Py_False) return MODE_RUN;
     if (!PyCallable_Check(callback)) {
-        PyErr_SetString(PyExc_TypeError, "the callback must be callable, False (existing entries only) or None (off)");
+        PyErr_SetString(PyExc_TypeError,
+                        "the callback must be callable, False (existing entries only) or None (off)");
         return -1;
     }
     return MODE_ON;
 }
 
-static PyObject *hooked_call_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
+static PyObject *hooked_call_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"fn", "callback", "region", "run_only", NULL};
     PyObject *fn, *callback, *region = Py_None;
     int run_only = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|Op:HookedCall", names, &fn, &callback, &region, &run_only)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|Op:HookedCall", names, &fn, &callback, &region, &run_only))
         return NULL;
-    }
-    if (run_only && (callback == Py_None || PyCallable_Check(callback))) {
-        callback = Py_False;
-    }
+    if (run_only && (callback == Py_None || PyCallable_Check(callback))) callback = Py_False;
     int mode = mode_of(callback, region);
     return mode < 0 ? NULL : wrapper_make(type, fn, callback, region, mode);
 }
 
-static PyObject *hook_off_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
+static PyObject *hook_off_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"fn", NULL};
     PyObject *fn;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:HookOff", names, &fn)) {
-        return NULL;
-    }
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:HookOff", names, &fn)) return NULL;
     return wrapper_make(type, fn, Py_None, Py_None, MODE_OFF);
 }
 
-static int wrapper_traverse(Wrapper *w, visitproc visit, void *arg)
-{
+static int wrapper_traverse(Wrapper *w, visitproc visit, void *arg) {
     Py_VISIT(w->fn);
     Py_VISIT(w->callback);
     Py_VISIT(w->region);
@@ -512,8 +428,7 @@ static int wrapper_traverse(Wrapper *w, visitproc visit, void *arg)
     return 0;
 }
 
-static int wrapper_clear(Wrapper *w)
-{
+static int wrapper_clear(Wrapper *w) {
     Py_CLEAR(w->fn);
     Py_CLEAR(w->callback);
     Py_CLEAR(w->region);
@@ -521,26 +436,21 @@ static int wrapper_clear(Wrapper *w)
     return 0;
 }
 
-static void wrapper_dealloc(Wrapper *w)
-{
+static void wrapper_dealloc(Wrapper *w) {
     PyObject_GC_UnTrack(w);
-    if (w->weakrefs != NULL) {
-        PyObject_ClearWeakRefs((PyObject *)w);
-    }
+    if (w->weakrefs != NULL) PyObject_ClearWeakRefs((PyObject *)w);
     wrapper_clear(w);
     Py_TYPE(w)->tp_free(w);
 }
 
 /* In a class they bind like the function they wrap. */
-static PyObject *wrapper_get(PyObject *self, PyObject *obj, PyObject *type)
-{
+static PyObject *wrapper_get(PyObject *self, PyObject *obj, PyObject *type) {
     (void)type;
     return obj == NULL || obj == Py_None ? Py_NewRef(self) : PyMethod_New(self, obj);
 }
 
 /* Copied and pickled as functions are: by name. */
-static PyObject *wrapper_reduce(Wrapper *w, PyObject *unused)
-{
+static PyObject *wrapper_reduce(Wrapper *w, PyObject *unused) {
     (void)unused;
     return PyObject_GetAttrString(w->fn, "__qualname__");
 }
@@ -578,55 +488,42 @@ static PyTypeObject HookOff_Type = WRAPPER_TYPE("dynacheck._C.HookOff", hook_off
 
 /* ---- functions ------------------------------------------------------------------------------------------------- */
 
-static PyObject *py_set_callback(PyObject *module, PyObject *args, PyObject *kwargs)
-{
+static PyObject *py_set_callback(PyObject *module, PyObject *args, PyObject *kwargs) {
     (void)module;
     static char *names[] = {"callback", "region", NULL};
     PyObject *callback, *region = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:set_callback", names, &callback, &region)) {
-        return NULL;
-    }
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:set_callback", names, &callback, &region)) return NULL;
     int mode = mode_of(callback, region);
     Thread *t = mode < 0 ? NULL : thread_here();
-    if (t == NULL) {
-        return NULL;
-    }
+    if (t == NULL) return NULL;
     Mode was;
     PyObject *previous = PyTuple_New(2);
-    if (previous == NULL) {
-        return NULL;
-    }
+    if (previous == NULL) return NULL;
     mode_enter(t, &was, mode, mode == MODE_OFF ? NULL : callback, region == Py_None ? NULL : (Region *)region);
-    if (was.mode != MODE_OFF) {
-        count_users(t, -1);
-    }
+    if (was.mode != MODE_OFF) count_users(t, -1);
     PyTuple_SET_ITEM(previous, 0, was.callback != NULL ? was.callback : Py_NewRef(Py_None));
     PyTuple_SET_ITEM(previous, 1, was.region != NULL ? (PyObject *)was.region : Py_NewRef(Py_None));
     return previous;
 }
 
-static PyObject *py_current_region(PyObject *module, PyObject *unused)
-{
+static PyObject *py_current_region(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     PyObject *region = tls.thread == NULL ? NULL : (PyObject *)tls.thread->now.region;
     return Py_NewRef(region != NULL ? region : Py_None);
 }
 
-static PyObject *py_hook_active(PyObject *module, PyObject *unused)
-{
+static PyObject *py_hook_active(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     return PyBool_FromLong(tls.thread != NULL && tls.thread->now.mode != MODE_OFF);
 }
 
-static PyObject *py_thread_counts(PyObject *module, PyObject *unused)
-{
+static PyObject *py_thread_counts(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     Thread *t = tls.thread;
     return Py_BuildValue("(LL)", t == NULL ? 0LL : t->hits, t == NULL ? 0LL : t->misses);
 }
 
-static PyObject *py_set_hot_list(PyObject *module, PyObject *fn)
-{
+static PyObject *py_set_hot_list(PyObject *module, PyObject *fn) {
     (void)module;
     if (fn != Py_None && !PyCallable_Check(fn)) {
         PyErr_SetString(PyExc_TypeError, "set_hot_list takes a callable or None");
@@ -636,8 +533,7 @@ static PyObject *py_set_hot_list(PyObject *module, PyObject *fn)
     Py_RETURN_NONE;
 }
 
-static PyObject *py_hook_stats(PyObject *module, PyObject *unused)
-{
+static PyObject *py_hook_stats(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     _PyFrameEvalFunction top = evaluator();
     return Py_BuildValue("{s:s,s:i,s:N,s:L,s:L,s:L,s:L}", "evaluator",
@@ -660,8 +556,7 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int hook_module_init(PyObject *module)
-{
+int hook_module_init(PyObject *module) {
     PyObject *names = PyDict_New();
     PyObject *done = names == NULL ? NULL : PyRun_String("def probe(): pass\n", Py_file_input, names, names);
     probe = done == NULL ? NULL : Py_XNewRef(PyDict_GetItemString(names, "probe"));

@@ -7,8 +7,7 @@
 
 /* ---- NULL ----------------------------------------------------------------------------------------------------- */
 
-static PyObject *null_repr(PyObject *self)
-{
+static PyObject *null_repr(PyObject *self) {
     (void)self;
     return PyUnicode_FromString("<NULL>");
 }
@@ -27,22 +26,17 @@ PyObject *const dynacheck_null = (PyObject *)&null_object;
 
 /* ---- the module ------------------------------------------------------------------------------------------------ */
 
-static PyObject *py_force(PyObject *module, PyObject *args)
-{
+static PyObject *py_force(PyObject *module, PyObject *args) {
     (void)module;
     const char *name;
     int value;
-    if (!PyArg_ParseTuple(args, "si:force", &name, &value)) {
-        return NULL;
-    }
+    if (!PyArg_ParseTuple(args, "si:force", &name, &value)) return NULL;
     if (strcmp(name, "fallback") == 0) {
         frame_force_fallback = value;
         Py_RETURN_NONE;
     }
     int known = guards_force(name, value);
-    if (known == 0) {
-        PyErr_Format(PyExc_ValueError, "no testing switch is called %s", name);
-    }
+    if (known == 0) PyErr_Format(PyExc_ValueError, "no testing switch is called %s", name);
     return known > 0 ? Py_NewRef(Py_None) : NULL;
 }
 
@@ -59,10 +53,10 @@ static struct PyModuleDef module_def = {
     .m_methods = methods,
 };
 
-static int check_interpreter(void)
-{
+static int check_interpreter(void) {
     if (Py_Version >> 16 != PY_VERSION_HEX >> 16) {
-        PyErr_Format(PyExc_ImportError, "dynacheck._C was built for Python %d.%d; reinstall pytest-dynacheck for this one",
+        PyErr_Format(PyExc_ImportError,
+                     "dynacheck._C was built for Python %d.%d; reinstall pytest-dynacheck for this one",
                      PY_MAJOR_VERSION, PY_MINOR_VERSION);
         return -1;
     }
@@ -73,11 +67,8 @@ static int check_interpreter(void)
     return 0;
 }
 
-PyMODINIT_FUNC PyInit__C(void)
-{
-    if (check_interpreter() < 0) {
-        return NULL;
-    }
+PyMODINIT_FUNC PyInit__C(void) {
+    if (check_interpreter() < 0) return NULL;
     PyObject *m = PyModule_Create(&module_def);
     if (m == NULL || PyType_Ready(&Null_Type) < 0 || entries_module_init(m) < 0 || frame_module_init() < 0 ||
         hook_module_init(m) < 0 || guards_module_init(m) < 0 ||

@@ -15,17 +15,14 @@ extern PyObject *const dynacheck_null;
 /* What a guard program looks at: the argument slots of a frame that has not started, or of a tuple, and the function
  * (globals, builtins, closure, defaults). Arguments that become cells are not cells yet. */
 typedef struct {
-    const IFrame *frame;    /* NULL: `args` instead */
-    PyObject *const *args;  /* one per argument slot, in slot order; dynacheck_null stands for an empty one */
+    const IFrame *frame;   /* NULL: `args` instead */
+    PyObject *const *args; /* one per argument slot, in slot order; dynacheck_null stands for an empty one */
     PyFunctionObject *func;
 } GuardFrame;
 
 /* Argument slot i: borrowed; NULL when empty. The caller knows that the code has that many. */
-static inline PyObject *gf_local(const GuardFrame *gf, int i)
-{
-    if (gf->frame != NULL) {
-        return frame_local(gf->frame, i);
-    }
+static inline PyObject *gf_local(const GuardFrame *gf, int i) {
+    if (gf->frame != NULL) return frame_local(gf->frame, i);
     PyObject *value = gf->args[i];
     return value == dynacheck_null ? NULL : value;
 }
@@ -50,8 +47,7 @@ int guards_module_init(PyObject *module);
 struct Entry;
 
 typedef struct {
-    PyObject_HEAD
-    PyObject *key;
+    PyObject_HEAD PyObject *key;
     PyObject *weakrefs;
     struct Entry *first; /* entries of this region, borrowed: they take themselves off when they die */
 } Region;
@@ -60,24 +56,22 @@ struct CodeState;
 
 /* One guarded piece of rewritten code. */
 typedef struct Entry {
-    PyObject_HEAD
-    PyObject *program; /* GuardProgram, or NULL: always passes */
+    PyObject_HEAD PyObject *program; /* GuardProgram, or NULL: always passes */
     PyCodeObject *code;
     PyCodeObject *plain; /* `code` with every argument slot positional; made when the fallback first needs it */
     PyObject *owner, *on_death; /* may be NULL */
-    Region *region;             /* weak: its death sets NULL here, and `dead` */
+    Region *region;             /* weak: its death sets NULL here, and ends the entry */
     struct Entry *region_prev, *region_next;
     struct CodeState *state; /* borrowed; NULL while in none */
     long long hits;
-    char captures, dead;
+    char captures, alive;
 } Entry;
 
 /* Belongs to a code object through its extra slot and dies with it, unless Python still holds it. */
 typedef struct CodeState {
-    PyObject_HEAD
-    PyCodeObject *code; /* borrowed; NULL once it is gone */
-    PyObject *entries;  /* a tuple, never changed, only replaced: who walks it keeps a reference */
-    Entry *last_hit;    /* to compare with only: may be gone */
+    PyObject_HEAD PyCodeObject *code; /* borrowed; NULL once it is gone */
+    PyObject *entries;                /* a tuple, never changed, only replaced: who walks it keeps a reference */
+    Entry *last_hit;                  /* to compare with only: may be gone */
     PyObject *data;
     struct CodeState *prev, *next; /* all states with a code */
     long long hits, misses;
@@ -89,8 +83,7 @@ extern PyTypeObject Region_Type, Entry_Type, CodeState_Type;
 extern Py_ssize_t dynacheck_extra; /* index of our slot on code objects */
 
 /* Borrowed, or NULL when the code has none. */
-static inline CodeState *code_state_peek(PyCodeObject *code)
-{
+static inline CodeState *code_state_peek(PyCodeObject *code) {
     void *state = NULL;
     DC_CODE_GET_EXTRA((PyObject *)code, dynacheck_extra, &state); /* fails for non-code only */
     return state;
@@ -115,7 +108,8 @@ PyObject *frame_run_entry(PyThreadState *ts, IFrame *f, Entry *entry, PyObject *
 int frame_discard(PyThreadState *ts, IFrame *f);
 int frame_module_init(void);
 
-/* ---- hook.c ----------------------------------------------------------------------------------------------------- */
+/* ---- hook.c -----------------------------------------------------------------------------------------------------
+ */
 
 /* Evaluate the frame as the evaluator that was set before ours does. */
 PyObject *hook_eval_next(PyThreadState *ts, IFrame *f, int throwflag);

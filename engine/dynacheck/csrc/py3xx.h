@@ -52,8 +52,7 @@ typedef _PyInterpreterFrame IFrame;
 #endif
 
 /* The code, the function and argument slot i, all borrowed. */
-static inline PyCodeObject *frame_code(const IFrame *f)
-{
+static inline PyCodeObject *frame_code(const IFrame *f) {
 #if DC_PY314_UP
     return (PyCodeObject *)PyStackRef_AsPyObjectBorrow(f->f_executable);
 #elif DC_PY313_UP
@@ -63,8 +62,7 @@ static inline PyCodeObject *frame_code(const IFrame *f)
 #endif
 }
 
-static inline PyObject *frame_func(const IFrame *f)
-{
+static inline PyObject *frame_func(const IFrame *f) {
 #if DC_PY314_UP
     return PyStackRef_AsPyObjectBorrow(f->f_funcobj);
 #elif DC_PY311
@@ -74,8 +72,7 @@ static inline PyObject *frame_func(const IFrame *f)
 #endif
 }
 
-static inline PyObject *frame_local(const IFrame *f, int i)
-{
+static inline PyObject *frame_local(const IFrame *f, int i) {
 #if DC_PY314_UP
     return PyStackRef_IsNull(f->localsplus[i]) ? NULL : PyStackRef_AsPyObjectBorrow(f->localsplus[i]);
 #else
@@ -84,8 +81,7 @@ static inline PyObject *frame_local(const IFrame *f, int i)
 }
 
 /* Steals value; the slot must be empty. */
-static inline void frame_fill_local(IFrame *f, int i, PyObject *value)
-{
+static inline void frame_fill_local(IFrame *f, int i, PyObject *value) {
 #if DC_PY314_UP
     f->localsplus[i] = PyStackRef_FromPyObjectSteal(value);
 #else
@@ -93,8 +89,7 @@ static inline void frame_fill_local(IFrame *f, int i, PyObject *value)
 #endif
 }
 
-static inline void frame_drop_locals(IFrame *f, int n)
-{
+static inline void frame_drop_locals(IFrame *f, int n) {
     for (int i = 0; i < n; i++) {
 #if DC_PY314_UP
         _PyStackRef old = f->localsplus[i];
@@ -107,8 +102,7 @@ static inline void frame_drop_locals(IFrame *f, int n)
 }
 
 /* Words of the thread's data stack that a frame of this code takes. */
-static inline Py_ssize_t code_frame_size(const PyCodeObject *code)
-{
+static inline Py_ssize_t code_frame_size(const PyCodeObject *code) {
 #if DC_PY311
     return (Py_ssize_t)code->co_nlocalsplus + code->co_stacksize + (Py_ssize_t)FRAME_SPECIALS_SIZE;
 #else
@@ -116,31 +110,27 @@ static inline Py_ssize_t code_frame_size(const PyCodeObject *code)
 #endif
 }
 
-static inline int code_nargs(const PyCodeObject *code)
-{
+static inline int code_nargs(const PyCodeObject *code) {
     return code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) +
            ((code->co_flags & CO_VARKEYWORDS) != 0);
 }
 
 /* Points the frame at other code. Slots of `code` beyond those of the old one become empty; the caller has checked
  * that there is room for them and set the top of the data stack. */
-static inline void frame_set_code(IFrame *f, PyCodeObject *code)
-{
+static inline void frame_set_code(IFrame *f, PyCodeObject *code) {
     PyCodeObject *old = frame_code(f);
     int nlocals = code->co_nlocalsplus;
 #if DC_PY314_UP
     _PyStackRef old_ref = f->f_executable;
-    for (int i = old->co_nlocalsplus; i < nlocals; i++) {
+    for (int i = old->co_nlocalsplus; i < nlocals; i++)
         f->localsplus[i] = PyStackRef_NULL;
-    }
     f->f_executable = PyStackRef_FromPyObjectNew((PyObject *)code);
     f->instr_ptr = _PyCode_CODE(code);
     f->stackpointer = f->localsplus + nlocals;
     PyStackRef_CLOSE(old_ref);
 #else
-    for (int i = old->co_nlocalsplus; i < nlocals; i++) {
+    for (int i = old->co_nlocalsplus; i < nlocals; i++)
         f->localsplus[i] = NULL;
-    }
     f->stacktop = nlocals;
     Py_INCREF(code);
 #if DC_PY313_UP
@@ -155,14 +145,11 @@ static inline void frame_set_code(IFrame *f, PyCodeObject *code)
 }
 
 /* The pending exception, taken away and put back. */
-static inline PyObject *exc_take(void)
-{
+static inline PyObject *exc_take(void) {
 #if DC_PY311
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    if (type == NULL) {
-        return NULL;
-    }
+    if (type == NULL) return NULL;
     PyErr_NormalizeException(&type, &value, &traceback);
     if (traceback != NULL) {
         PyException_SetTraceback(value, traceback);
