@@ -72,6 +72,7 @@ class _Thread(threading.local):
         self.attempts: list[_Attempt] = []
         self.regions: list[Call | None] = []
         self.opening: bool | None = None
+        self.epoch = 0
 
     @property
     def call(self) -> Call | None:
@@ -84,6 +85,7 @@ _recorders: list[tuple[Recorder, bool]] = []
 _undo: list[Callable[[], None]] = []
 _snapshots: dict[tuple[CodeType, str], list[values.Snapshot]] = {}
 _silent: frozenset[str] | None = None
+_epoch = 0
 
 
 def _torch(name: str) -> Any:
@@ -296,8 +298,11 @@ def _watch_calls() -> None:
 
     def make_stance(original: Any) -> Any:
         def callback_from_stance(callback: Any) -> Any:
+            if _here.epoch != _epoch:  # regions that were open when an earlier recording ended
+                _here.epoch, _here.regions = _epoch, []
+            chosen = original(callback)
             _here.opening = callback is not None
-            return original(callback)
+            return chosen
 
         return callback_from_stance
 
@@ -381,6 +386,8 @@ def probe(x):
 
 def _install() -> frozenset[str]:
     """Installs every hook; returns the names of those this torch doesn't have."""
+    global _epoch
+    _epoch += 1
     missing = set()
     for name, install in _HOOKS.items():
         try:

@@ -39,7 +39,7 @@ def _():
     return Count(), xs(*[3] * 12)
 
 
-@program("object_int_counter", 12, graphs=2, recompiles=1, frames=(2, 2))
+@program("object_int_counter", 12, graphs=2, recompiles=1, frames=(2, 2), state=lambda f: f.box.n)
 def _():
     class Box:
         n = 0
