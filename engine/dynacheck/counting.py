@@ -41,6 +41,7 @@ class Builder:
         self.eager: dict[tuple[Any, str, int], EagerRun] = {}
         self.calls: dict[int, Call] = {}
         self.failures: list[ev.Event] = []
+        self.limits: dict[tuple[ev.CodeRef, int], str] = {}
         self.per_code: Counter[tuple[int, int]] = Counter()
         self.again: set[tuple[int, str]] = set()  # (epoch, compile id) of entries that were recompiles
         self.epoch = 0
@@ -73,7 +74,7 @@ class Builder:
         return tuple(
             Change(
                 row.source, row.kind, row.then, row.now, self.name(row.file) if row.file else "", row.line,
-                row.text, row.detail, hints.hint_for(row), decided and i == 0, row.path,
+                row.text, row.detail, hints.hint_for(row), decided and i == 0, row.path, row.file,
             )
             for i, row in enumerate(rows)
         )  # fmt: skip
@@ -177,7 +178,11 @@ class Builder:
 
     def ran_eagerly(self, event: ev.RanEagerly) -> None:
         rows = self.changes(_rows_of(event.misses[0]), decided=True) if event.misses else ()
-        self._eager(event, event.code, event.cause, event.reason, rows)
+        message = self.limits.get((event.code, id(event.code.code)), "") if event.cause == "limit" else ""
+        self._eager(event, event.code, event.cause, message or title_of(event.reason), rows)
+
+    def limit_reached(self, event: ev.LimitReached) -> None:
+        self.limits[event.code, id(event.code.code)] = f"{event.limit_name} ({event.limit}) is reached"
 
     def fault(self, event: ev.InternalFault) -> None:
         self.failures.append(event)
@@ -221,6 +226,7 @@ _HANDLERS: dict[type[ev.Event], Callable[[Builder, Any], None]] = {
     ev.GraphBroke: Builder.broke,
     ev.FrameSkipped: Builder.skip,
     ev.RanEagerly: Builder.ran_eagerly,
+    ev.LimitReached: Builder.limit_reached,
     ev.InternalFault: Builder.fault,
     ev.BackendFailed: Builder.backend_failed,
     ev.WasReset: Builder.was_reset,

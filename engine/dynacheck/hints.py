@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynacheck.events import ChangeRow
+from dynacheck.records import Change
 
 _BY_KIND = {
     "size": "sizes 0 and 1 always have entries of their own; for other sizes use mark_dynamic",
@@ -83,38 +84,36 @@ class History:
 
     Args:
         source: the user's spelling.
-        values: the first assumed value and what it became, in order.
+        values: the first assumed value and what it became, in order, as reports print them.
         note: what can be said about it (`only ever incremented at model.py:12`), or "".
     """
 
     source: str
-    values: tuple[Any, ...]
+    values: tuple[str, ...]
     note: str = ""
 
 
-def history_of(changes: Sequence[ChangeRow], name_of: Any = None) -> History:
-    """The history of one value from the failed guards on it, oldest first.
+def history_of(changes: Sequence[Change]) -> History:
+    """The history of one value from the failed guards on it.
 
     Args:
-        changes: rows about one source, at least one.
-        name_of: how to show a file name; None leaves it.
+        changes: changes of one source, oldest first, at least one.
     """
-    values = (changes[0].then, *(change.now for change in changes))
-    return History(changes[0].source, values, _note(changes[0], values, name_of))
+    first = changes[0]
+    values = (first.then, *(change.now for change in changes))
+    return History(first.source, (first.was, *(change.became for change in changes)), _note(first, values))
 
 
-def _note(change: ChangeRow, values: tuple[Any, ...], name_of: Any) -> str:
+def _note(change: Change, values: tuple[Any, ...]) -> str:
     if not all(type(v) is int for v in values) or len(values) < 3:
         return ""
     steps = [b - a for a, b in itertools.pairwise(values)]
     if not (all(s > 0 for s in steps) or all(s < 0 for s in steps)):
         return ""
     word = "incremented" if steps[0] > 0 else "decremented"
-    lines = counted_at(change.file, change.source.rpartition(".")[2], steps[0] > 0) if change.file else ()
-    if not lines:
-        return f"only ever {word}"
-    shown = name_of(change.file) if name_of else change.file
-    return f"only ever {word} at {', '.join(f'{shown}:{line}' for line in lines)}"
+    lines = counted_at(change.origin, change.source.rpartition(".")[2], steps[0] > 0) if change.origin else ()
+    places = ", ".join(f"{change.file}:{line}" for line in lines)
+    return f"only ever {word} at {places}" if places else f"only ever {word}"
 
 
 @functools.lru_cache(maxsize=256)

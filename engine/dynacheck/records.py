@@ -26,6 +26,7 @@ class Change:
         hint: what to do, or "".
         decided: this guard decided the cause; the others only differ.
         path: the logs' spelling (`L['self'].scale`).
+        origin: absolute file name of the line that needed it.
     """
 
     source: str
@@ -39,6 +40,17 @@ class Change:
     hint: str = ""
     decided: bool = False
     path: str = ""
+    origin: str = ""
+
+    @property
+    def was(self) -> str:
+        """The assumed value as reports print it."""
+        return _shown(self.kind, self.then)
+
+    @property
+    def became(self) -> str:
+        """The value that came, as reports print it."""
+        return _shown(self.kind, self.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +207,16 @@ def show(value: Any) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
+# kinds whose values are descriptions rather than values
+_DESCRIBED = frozenset(
+    "type identity presence code aliasing layout dispatch_keys device training hooks region expression".split()
+)
+
+
+def _shown(kind: str, value: Any) -> str:
+    return value if isinstance(value, str) and kind in _DESCRIBED else show(value)
+
+
 def place(line: StackLine | None, root: str) -> list[Any] | None:
     return None if line is None else [places.display_name(line.file, root), line.line]
 
@@ -210,7 +232,7 @@ def break_json(record: GraphBreak, root: str) -> dict[str, Any]:
 
 def change_json(change: Change) -> dict[str, Any]:
     return {
-        "source": change.source, "kind": change.kind, "then": show(change.then), "now": show(change.now),
+        "source": change.source, "kind": change.kind, "then": change.was, "now": change.became,
         "detail": change.detail, "file": change.file, "line": change.line, "text": change.text,
         "hint": change.hint, "decided": change.decided,
     }  # fmt: skip

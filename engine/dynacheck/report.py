@@ -10,6 +10,7 @@ from types import CodeType, MappingProxyType
 from typing import Any
 
 from dynacheck import events as ev
+from dynacheck import hints, places
 from dynacheck.counting import Builder
 from dynacheck.records import (
     CacheEntry,
@@ -150,6 +151,20 @@ class Report:
             return event.call in calls or (code is not None and id(code.code) in codes)
 
         return Report(tuple(e for e in events if belongs(e)), root=self._root, setup=self.setup)
+
+    def display_name(self, file: str) -> str:
+        """A file as this report names it."""
+        return places.display_name(file, self._root)
+
+    @staticmethod
+    def is_library(file: str) -> bool:
+        """True for files of torch and of the standard library."""
+        return places.is_library(file)
+
+    @staticmethod
+    def history(recompiles: Sequence[Recompile]) -> hints.History:
+        """How the value that decided these recompiles changed; they have one cause and come in order."""
+        return hints.history_of([record.changes[0] for record in recompiles if record.changes])
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data: what JSON files, xdist and the HTML page carry."""
