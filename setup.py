@@ -1,6 +1,6 @@
 """Builds the native module; everything else is in pyproject.toml.
 
-`python setup.py build_ext --inplace` rebuilds it in place. DYNACHECK_SANITIZE=1 builds it with ASan and UBSan.
+`python setup.py build_ext --inplace` rebuilds it in place; DYNACHECK_SANITIZE=1 adds ASan and UBSan.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, CompileError, ExecError, LinkError, PlatformError
 
 SUPPORTED = ((3, 11), (3, 14))
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"]
+SANITIZERS = "-fsanitize=address,undefined"
+SANITIZE = [SANITIZERS, "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"]
 
 
 def why_not() -> str | None:
     """What about this interpreter rules the native module out, with what to do; None when nothing does."""
-    version = "%d.%d" % sys.version_info[:2]
+    version = sysconfig.get_python_version()
     if sys.implementation.name != "cpython":
         return f"{sys.implementation.name} has no frame hook: use CPython 3.11 to 3.14."
     if not SUPPORTED[0] <= sys.version_info[:2] <= SUPPORTED[1]:
@@ -28,7 +29,7 @@ def why_not() -> str | None:
         return f"free-threaded Python {version} isn't supported: use a build with the GIL."
     headers = os.path.join(sysconfig.get_path("include"), "internal")
     if not os.path.isdir(headers):
-        return f"Python's headers are missing ({headers}): install the development package of Python {version}."
+        return f"Python {version}'s headers are missing ({headers}): install its development package."
     return None
 
 
@@ -44,7 +45,7 @@ class BuildExt(build_ext):
     def build_extension(self, ext: Extension) -> None:
         if os.environ.get("DYNACHECK_SANITIZE"):
             ext.extra_compile_args += SANITIZE
-            ext.extra_link_args += SANITIZE[:1]
+            ext.extra_link_args.append(SANITIZERS)
         try:
             super().build_extension(ext)
         except (CCompilerError, CompileError, ExecError, LinkError, PlatformError) as error:

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, Self, TypeAlias, final
 
 ABI: Final[int]
 NULL: Final[object]  # stands for an empty argument slot or an empty cell where a tuple must hold something
 
-# What the hook calls when no entry of the code object passes. It runs with the hook off on this thread.
-# `args`: the values of the argument slots (co_argcount + kwonly + *args + **kwargs, in slot order), raw (arguments
-# that become cells aren't cells yet). Returns an Entry (already valid for this frame: it is run without checking,
-# and added to `state` in front unless already there), or None: run the frame as it is.
-Callback: TypeAlias = Callable[["FunctionType", tuple[Any, ...], "CodeState"], "Entry | None"]
+# What the hook calls when no entry of the code object passes, with the hook off on this thread.
+# `args`: the values of the argument slots (co_argcount + kwonly + *args + **kwargs, in slot order), raw:
+# arguments that become cells aren't cells yet. Returns an Entry, valid for this frame already: it is run without
+# checking, and added to `state` in front unless already there. Or None: run the frame as it is. What it raises
+# leaves the call; an entry that is dead or doesn't fit is a ValueError there. Mode changes that it makes end
+# with it.
+Callback: TypeAlias = Callable[[FunctionType, tuple[Any, ...], "CodeState"], "Entry | None"]
 
 @final
 class GuardProgram:
@@ -34,27 +36,30 @@ class GuardProgram:
 class Entry:
     """One guarded piece of rewritten code.
 
-    With a program that captures slots, `code` has one local more than arguments at index nargs; the hook stores the
-    tuple of captured values there before the first instruction.
+    With a program that captures slots, `code` has one local more than arguments at index nargs; the hook
+    stores the tuple of captured values there before the first instruction.
+
+    A program serves one entry, an entry one code object. `region` None stands for no region being set.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         program: GuardProgram | None,
         code: CodeType,
-        region: object,
+        region: Region | None,
         owner: object = None,  # strong: what the engine wants to find again from an entry (a Python record)
-    ) -> None: ...
+    ) -> Self: ...
     program: Final[GuardProgram | None]
     code: Final[CodeType]
     owner: Final[object]
-    hits: int
+    hits: int  # by the hook; the run right after the callback returned it isn't one
     @property
-    def region(self) -> object | None: ...  # held weakly; None when dead
+    def region(self) -> Region | None: ...  # held weakly; None when dead
     @property
-    def alive(self) -> bool: ...  # False once a weakly held object of the entry or its region died, or invalidated
+    def alive(self) -> bool: ...  # False once its region or an object held weakly died, or invalidated
     def invalidate(self) -> None: ...
-    def on_death(self, fn: Callable[["Entry"], None] | None) -> None: ...
+    def on_death(self, fn: Callable[[Entry], None] | None) -> None:
+        """Have fn(entry) called once, when `alive` turns False; at once when it is False already."""
 
 @final
 class CodeState:
@@ -64,42 +69,66 @@ class CodeState:
     skip_recursive: bool  # run the frame and everything below it with the hook off
     run_only: bool  # existing entries serve; never call back
     hits: int
-    misses: int
-    data: Any  # for the runtime layer
+    misses: int  # frames looked at that no entry passed for: not those of code marked skip
+    data: Any  # for the runtime layer; None at first
     @property
     def code(self) -> CodeType | None: ...
     @property
-    def entries(self) -> tuple[Entry, ...]: ...  # live ones, hottest first
-    def add(self, entry: Entry) -> None: ...
+    def entries(self) -> tuple[Entry, ...]:
+        """Live ones in the order they are tried: new ones in front; two hits in a row move one there."""
+    def add(self, entry: Entry) -> None:
+        """Put it in front, unless it is there.
+
+        Raises:
+            ValueError: the entry is dead, another code object's, or its code doesn't fit the frames of this
+                one (arguments, their names and order, flags, free variables, generators).
+        """
     def remove(self, entry: Entry) -> None: ...
-    def clear(self) -> None: ...
+    def clear(self) -> None: ...  # as new: no entries, flags, counts, data
 
 @final
 class Region:
     """Identity of a compile region: lookups only see entries of the region that is current on the thread."""
 
-    def __init__(self, key: object = None) -> None: ...
+    def __new__(cls, key: object = None) -> Self: ...
     key: Final[object]
-    __weakref__: object
 
 @final
 class HookedCall:
-    """fn called with the hook on for this thread: vectorcall, keeps mode, callback and region and restores them."""
+    """fn called with the hook on for this thread: keeps mode, callback and region and restores them.
 
-    def __init__(self, fn: Callable[..., Any], callback: Callback | None, region: Region | None = None, run_only: bool = False) -> None: ...
+    `callback` False is run_only. Like a function it binds in classes, takes attributes, is copied as itself
+    and pickled by name. `__wrapped__` can't be set; functools.update_wrapper does: copy the other attributes.
+    """
+
+    def __new__(
+        cls,
+        fn: Callable[..., Any],
+        callback: Callback | bool | None,
+        region: Region | None = None,
+        run_only: bool = False,
+    ) -> Self: ...
     __wrapped__: Final[Callable[..., Any]]
+    __dict__: dict[str, Any]
+    def __get__(self, obj: Any, type: Any = None, /) -> Any: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 @final
 class HookOff:
     """fn called with the hook off for this thread only (graph callables, `disable`)."""
 
-    def __init__(self, fn: Callable[..., Any]) -> None: ...
+    def __new__(cls, fn: Callable[..., Any]) -> Self: ...
     __wrapped__: Final[Callable[..., Any]]
+    __dict__: dict[str, Any]
+    def __get__(self, obj: Any, type: Any = None, /) -> Any: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
-def set_callback(callback: Callback | None | bool, region: Region | None = None) -> tuple[Any, Any]:
-    """Set this thread's mode: a callable (on), False (existing entries only) or None (off); returns the previous (callback, region)."""
+def set_callback(callback: Callback | bool | None, region: Region | None = None) -> tuple[Any, Any]:
+    """Set this thread's mode: a callable (on), False (existing entries only) or None (off).
+
+    Returns the previous (callback, region), to be given back. Inside a HookedCall, HookOff, callback or frame
+    marked skip_recursive the change lasts no longer than that.
+    """
 
 def current_region() -> Region | None: ...
 def hook_active() -> bool: ...  # this thread, now
@@ -107,8 +136,14 @@ def thread_counts() -> tuple[int, int]: ...  # (hits, misses) of this thread sin
 def state(code: CodeType) -> CodeState: ...  # made on first need
 def peek_state(code: CodeType) -> CodeState | None: ...
 def states() -> list[CodeState]: ...  # all live ones, for reset()
-def set_hot_list(fn: Callable[..., Any] | None) -> None: ...  # called as fn(entry, func) on every hit while set (observers); None: nothing
-def hook_stats() -> dict[str, Any]: ...
+def set_hot_list(fn: Callable[[Entry, FunctionType], Any] | None) -> None:
+    """Have fn(entry, func) called on every hit, on any thread, with the hook off.
+
+    What it raises leaves the call. None: nothing is called.
+    """
+
+def hook_stats() -> dict[str, Any]:
+    """`evaluator` ("hook", "default" or "other"), `users`, `installed`, and how frames were run, counted."""
 def force(name: str, value: int) -> None: ...  # testing switches: "fallback", "shortcut", ...
 
 GUARD_OPS: Final[dict[str, int]]  # numbers of the native checks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-# Public name -> module that defines it, imported on first use: `import dynacheck` loads neither torch nor the rest.
+# Public name -> module that defines it, imported on first use: `import dynacheck` alone loads neither.
 _PUBLIC: dict[str, str] = {}
 
 __all__ = sorted(_PUBLIC)

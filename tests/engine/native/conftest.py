@@ -1,4 +1,4 @@
-"""Helpers of the frame hook's tests: nothing here or in the tests beside it needs torch, but for test_dynamo.py."""
+"""Helpers of the tests of the native module: only test_dynamo.py here needs torch."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
-
 from dynacheck import _C
 
 # 60 locals and a deep stack: bigger than the frame of any original below.
-BIG_BODY = "".join(f"    v{i} = {i}\n" for i in range(60)) + "    z = [v0, [v1, [v2, [v3, [v4, (v5, v6, v7)]]]]]\n"
+BIG_BODY = (
+    "".join(f"    v{i} = {i}\n" for i in range(60)) + "    z = [v0, [v1, [v2, [v3, [v4, (v5, v6, v7)]]]]]\n"
+)
 
 
 class Rewriter:
@@ -53,7 +54,9 @@ class Native:
     def big(cls, signature: str, result: str, **names: Any) -> CodeType:
         """Code `def r(<signature>)` with a big frame, in file <rewritten>."""
         namespace = dict(names)
-        exec(compile(f"def r({signature}):\n{BIG_BODY}    return {result}\n", "<rewritten>", "exec"), namespace)
+        exec(
+            compile(f"def r({signature}):\n{BIG_BODY}    return {result}\n", "<rewritten>", "exec"), namespace
+        )
         code: CodeType = namespace["r"].__code__
         return code
 

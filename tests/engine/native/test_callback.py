@@ -6,7 +6,6 @@ import traceback
 import weakref
 
 import pytest
-
 from dynacheck import _C
 
 

@@ -4,27 +4,50 @@ import asyncio
 import functools
 import sys
 
-from dynacheck import _C
-
 
 def test_every_way_into_a_function(native):
     deleted = []
 
     class P:
         @property
-        def p(self): return 1
-        def __getitem__(self, i): return "item", i
-        def __call__(self, a): return "call", a
-        def __init__(self, v=0): self.v = v
-        def __enter__(self): return self
-        def __exit__(self, *a): return False
-        def __getattr__(self, n): return "attribute", n
-        def __eq__(self, o): return True
-        def __hash__(self): return 1
-        def __del__(self): deleted.append(1)
-        def __iter__(self): return iter((1, 2))
-        def __len__(self): return 3
-        def __add__(self, o): return "add"
+        def p(self):
+            return 1
+
+        def __getitem__(self, i):
+            return "item", i
+
+        def __call__(self, a):
+            return "call", a
+
+        def __init__(self, v=0):
+            self.v = v
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *a):
+            return False
+
+        def __getattr__(self, n):
+            return "attribute", n
+
+        def __eq__(self, o):
+            return True
+
+        def __hash__(self):
+            return 1
+
+        def __del__(self):
+            deleted.append(1)
+
+        def __iter__(self):
+            return iter((1, 2))
+
+        def __len__(self):
+            return 3
+
+        def __add__(self, o):
+            return "add"
 
     def run():
         p = P(3)
@@ -63,7 +86,9 @@ def test_rewritten_functions_called_from_c(native, how):
     class K:
         p = property(lambda self: f(4))
         s = staticmethod(f)
-        def __len__(self): return f(-3)
+
+        def __len__(self):
+            return f(-3)
 
     with native.on(False):
         assert sorted([1, 3, 2], key=f) == [3, 2, 1] and list(map(f, [1])) == [-1]
@@ -109,7 +134,7 @@ def test_generators_and_coroutines_are_left_alone(native):
         results.append(helper(1))
         try:
             await asyncio.wait_for(asyncio.sleep(10), 0.001)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             results.append("timeout")
         return results
 
@@ -120,7 +145,12 @@ def test_generators_and_coroutines_are_left_alone(native):
             next(g)
         except StopIteration as stop:
             results.append(stop.value)
-        return results, list(delegating()), [*map(lambda q: q + 1, (i for i in range(3)))], asyncio.run(main())
+        return (
+            results,
+            list(delegating()),
+            [*map(lambda q: q + 1, (i for i in range(3)))],
+            asyncio.run(main()),
+        )
 
     log = []
     expected, expected_log = use(), log[:]
@@ -135,7 +165,12 @@ def test_generators_and_coroutines_are_left_alone(native):
 def test_hook_switched_inside_a_generator(native):
     ns = native.make(
         "def f(a): return 0\ndef r(a): return ('r', a)\n"
-        "def g():\n    yield f(1)\n    p = _C.set_callback(False)\n    yield f(1)\n    _C.set_callback(*p)\n    yield f(1)\n"
+        "def g():\n"
+        "    yield f(1)\n"
+        "    p = _C.set_callback(False)\n"
+        "    yield f(1)\n"
+        "    _C.set_callback(*p)\n"
+        "    yield f(1)\n"
     )
     native.serve(ns["f"], ns["r"])
     assert list(ns["g"]()) == [0, ("r", 1), 0]

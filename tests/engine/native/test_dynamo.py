@@ -5,7 +5,6 @@ import sys
 import threading
 
 import pytest
-
 from dynacheck import _C
 
 torch = pytest.importorskip("torch")
@@ -85,7 +84,8 @@ def test_torch_inside_our_region(native, made, x):
     backend = Counter()
     compiled = torch.compile(made.sine, backend=backend)
     ns = native.make(
-        "def f2(a): return None\ndef r2(a):\n  q = compiled(a)\n  w = compiled(a)\n  return q, w\n", compiled=compiled
+        "def f2(a): return None\ndef r2(a):\n  q = compiled(a)\n  w = compiled(a)\n  return q, w\n",
+        compiled=compiled,
     )
     with native.rewriting({ns["f2"]: ns["r2"], made.f: made.r}):
         for _ in range(3):

@@ -4,7 +4,6 @@ import gc
 import weakref
 
 import pytest
-
 from dynacheck import _C
 
 PAIR = "def f(a): return 0\ndef r(a):\n    k = w = a\n    return ('r', a)\n"
@@ -263,7 +262,7 @@ def test_cycle_through_owner_is_collected(native):
     ns = native.make(PAIR)
     owner = Owner()
     owner.entry = _C.Entry(None, ns["r"].__code__, None, owner)
-    owner.entry.on_death(lambda e: owner)
+    owner.entry.on_death(lambda e: owner)  # noqa: F821
     alive = weakref.ref(owner)
     _C.state(ns["f"].__code__).add(owner.entry)
     _C.state(ns["f"].__code__).clear()

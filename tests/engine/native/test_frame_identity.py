@@ -9,7 +9,6 @@ import traceback
 import weakref
 
 import pytest
-
 from dynacheck import _C
 
 pytestmark = pytest.mark.usefixtures("how")
@@ -111,7 +110,7 @@ def test_faulthandler_and_current_frames(native):
     out = tempfile.TemporaryFile("w+")
     ns = native.make(
         "def f(a): return 0\n"
-        "def r(a):\n    k = w = z = 1\n    faulthandler.dump_traceback(out)\n    return sys._current_frames()\n",
+        "def r(a):\n    k = w = 1\n    faulthandler.dump_traceback(out)\n    return sys._current_frames()\n",
         faulthandler=faulthandler,
         out=out,
     )
@@ -127,7 +126,7 @@ def test_stack_seen_from_another_thread(native):
     inside, leave = threading.Event(), threading.Event()
     ns = native.make(
         "def f(a): return 0\n"
-        "def r(a):\n    k = w = z = 1\n    inside.set()\n    while not leave.wait(0.001): pass\n    return 7\n",
+        "def r(a):\n    k = w = 1\n    inside.set()\n    while not leave.wait(0.001): pass\n    return 7\n",
         inside=inside,
         leave=leave,
     )
@@ -177,7 +176,7 @@ def test_collection_inside_rewritten_frames(native):
 def test_entry_removed_while_it_runs(native):
     ns = native.make(
         "def f(a): return 0\n"
-        "def r(a):\n    k = w = z = 1\n    _C.state(f.__code__).clear()\n    gc.collect()\n    return (k, a)\n"
+        "def r(a):\n    k = w = 1\n    _C.state(f.__code__).clear()\n    gc.collect()\n    return (k, a)\n"
     )
     native.serve(ns["f"], ns.pop("r"))
     gc.collect()

@@ -5,7 +5,6 @@ import sys
 import weakref
 
 import pytest
-
 from dynacheck import _C
 
 pytestmark = pytest.mark.usefixtures("how")

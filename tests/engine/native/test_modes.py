@@ -10,7 +10,6 @@ import types
 import weakref
 
 import pytest
-
 from dynacheck import _C
 
 PAIR = "def f(a): return ('original', a)\ndef r(a):\n    k = w = a\n    return ('r', a)\n"
@@ -140,7 +139,7 @@ def test_wrappers_are_collected():
 
     region = _C.Region()
     alive = weakref.ref(region)
-    call = _C.HookedCall(f, lambda *_: call, region)
+    call = _C.HookedCall(f, lambda *_: call, region)  # noqa: F821
     f.call = call
     off = _C.HookOff(f)
     f.off = off

@@ -1,7 +1,6 @@
-"""Every allocation that can fail, failing: an exception or the right result, never a crash, and all works after."""
+"""Every allocation failing in turn: an exception or the right result, and all works afterwards."""
 
 import pytest
-
 from dynacheck import _C
 
 testcapi = pytest.importorskip("_testcapi")
@@ -82,7 +81,14 @@ def test_objects(native):
         state.add(entry)
         state.add(_C.Entry(None, ns["r"].__code__, region))
         call = _C.HookedCall(ns["f"], False, region)
-        result = call(5), _C.HookOff(ns["f"])(5), state.entries, _C.states(), _C.hook_stats(), _C.thread_counts()
+        result = (
+            call(5),
+            _C.HookOff(ns["f"])(5),
+            state.entries,
+            _C.states(),
+            _C.hook_stats(),
+            _C.thread_counts(),
+        )
         del region, call
         return result[:2], entry.alive, state.entries
 

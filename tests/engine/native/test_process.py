@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import sysconfig
 import textwrap
 from pathlib import Path
 
@@ -82,7 +83,8 @@ def test_exit_while_on():
         atexit.register(f, 1)
         thread = threading.Thread(target=lambda: (_C.set_callback(False), f(1)), daemon=True)
         thread.start(); thread.join()
-        never = threading.Thread(target=lambda: _C.HookedCall(lambda: threading.Event().wait(), False)(), daemon=True)
+        forever = _C.HookedCall(lambda: threading.Event().wait(), False)
+        never = threading.Thread(target=forever, daemon=True)
         never.start()
         """
     )
@@ -140,4 +142,4 @@ def test_second_import_is_the_same_module():
 
 
 def test_built_for_this_version():
-    assert "%d%d" % sys.version_info[:2] in Path(_C.__file__).name
+    assert sysconfig.get_python_version().replace(".", "") in Path(_C.__file__).name

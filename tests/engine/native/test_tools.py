@@ -8,7 +8,6 @@ import pstats
 import sys
 
 import pytest
-
 from dynacheck import _C
 
 pytestmark = pytest.mark.usefixtures("how")
@@ -50,8 +49,10 @@ def test_settrace_and_setprofile(native):
 @pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="sys.monitoring is new in 3.12")
 def test_monitoring(native):
     monitoring = sys.monitoring
-    names = ["PY_START", "PY_RETURN", "PY_UNWIND", "PY_THROW", "RAISE", "LINE", "JUMP", "BRANCH", "CALL",
-             "INSTRUCTION", "PY_RESUME", "PY_YIELD", "EXCEPTION_HANDLED", "RERAISE", "STOP_ITERATION"]  # fmt: skip
+    names = (
+        "PY_START PY_RETURN PY_UNWIND PY_THROW PY_RESUME PY_YIELD RAISE RERAISE EXCEPTION_HANDLED "
+        "STOP_ITERATION LINE INSTRUCTION JUMP BRANCH CALL"
+    ).split()
     wanted = 0
     for name in names:
         wanted |= getattr(monitoring.events, name, 0)
@@ -145,7 +146,8 @@ def test_coverage(native, core, tmp_path, monkeypatch):
     coverage = pytest.importorskip("coverage")
     path = tmp_path / "covered.py"
     path.write_text(
-        "def f(a):\n    return ('o', a)\ndef r(a):\n    k1 = k2 = k3 = a\n    if a:\n        return ('r', a)\n    return 0\n"
+        "def f(a):\n    return ('o', a)\n"
+        "def r(a):\n    k1 = k2 = k3 = a\n    if a:\n        return ('r', a)\n    return 0\n"
     )
     monkeypatch.setenv("COVERAGE_CORE", core)
     measure = coverage.Coverage(data_file=None, include=[str(path)])
