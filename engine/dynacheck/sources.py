@@ -44,6 +44,9 @@ class Emitter(Protocol):
 
     def load_global(self, name: str) -> None: ...
     def load_const(self, value: object) -> None: ...
+    def load_weak(self, ref: Callable[[], object]) -> None:
+        """Push the object of a weak reference owned by the entry."""
+
     def load_attr(self, name: str) -> None: ...
     def load_item(self, key: object) -> None:
         """Replace the top of the stack by its item at a constant key."""
@@ -236,13 +239,17 @@ class Captured(Accessor):
     """An object reached only through a weak cell owned by the entry (it has no path from the frame)."""
 
     key: int
+    name: str = ""
     native_op: ClassVar[str] = "CAPTURED"
 
     def native(self) -> tuple[object, ...]:
         return (self.key,)
 
     def path(self, base: str) -> str:
-        return f"W[{self.key}]"
+        return f"W[{self.name or self.key}]"
+
+    def user_path(self, base: str) -> str:
+        return self.name or self.path(base)
 
 
 _MISSING = object()
@@ -607,6 +614,9 @@ class Node:
     def emit(self, to: Emitter) -> None:
         """Append instructions that push the value."""
         parent = self.parent
+        if isinstance(self.accessor, Captured):
+            to.load_weak(self.root.captured[self.accessor.key])
+            return
         self.accessor.emit(to, (lambda: None) if parent is None else (lambda: parent.emit(to)))
 
     @property

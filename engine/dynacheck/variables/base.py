@@ -76,6 +76,9 @@ class Rebuilder(Emitter, Protocol):
     def load_method(self, name: str) -> None:
         """Replace the object on top of the stack by its method, ready for `call`."""
 
+    def load_globals(self, globals_: dict[str, Any]) -> None:
+        """Push a function's globals."""
+
     def pop(self) -> None: ...
     def dup(self) -> None: ...
     def store_attr(self, name: str) -> None:
@@ -105,6 +108,16 @@ class Tracer(Protocol):
         """The tracker of a sourced value by its exact type, with the guards that it needs."""
 
     def guard(self, node: Node, guard: Guard) -> None: ...
+    def guard_absent(self, node: Node) -> None:
+        """Assume that the path leads nowhere (no such attribute, key or global; an empty cell)."""
+
+    def guard_length(self, node: Node, length: int) -> None: ...
+    def class_node(self, cls: type) -> Node:
+        """The node of a class reached through a weak cell (for attributes that instances find on their class)."""
+
+    def cell_of(self, node: Node) -> Any:
+        """The CellVariable of a sourced cell, one per cell object."""
+
     def constant(self, value: object) -> VariableTracker:
         """The tracker of a constant of an exact builtin type."""
 
@@ -117,6 +130,34 @@ class Tracer(Protocol):
         self, fn: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker] | None = None
     ) -> VariableTracker:
         """Call as the program would: a handler, a graph operator, inlining; or break."""
+
+    def call_object(
+        self, fn: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """Call an ObjectVariable: a handler, a graph operator, a break."""
+
+    def call_function(
+        self, fn: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """Call a UserFunctionVariable: a handler, a graph operator, inlining, a break."""
+
+    def call_class(
+        self, cls: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """Call a user's class: a new object."""
+
+    def call_named_method(
+        self, owner: VariableTracker, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """Call a C method of an object by name."""
+
+    def call_module(
+        self, module: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """Call an nn.Module: hooks and forward."""
+
+    def object_attribute(self, owner: VariableTracker, name: str) -> VariableTracker:
+        """An attribute of an ObjectVariable."""
 
     def call_python(self, fn: Callable[..., Any], *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
         """Inline one of the engine's own Python functions (a polyfill)."""
@@ -321,11 +362,35 @@ class LazyVariable(VariableTracker):
     def get_type(self) -> type:
         return self.real.get_type() if self.real is not None else type(self.node.peek())
 
+    def is_constant(self) -> bool:
+        return self.real is not None and self.real.is_constant()
+
+    def describe(self) -> str:
+        return self.node.user_path if self.real is None else self.real.describe()
+
     def reconstruct(self, to: Rebuilder) -> None:
         if self.real is None:
             self.node.emit(to)
         else:
             to.load(self.real)
+
+
+def _forward(name: str) -> None:
+    """Give LazyVariable the slot `name`: wrap now, then ask the real tracker."""
+
+    def slot(self: LazyVariable, tx: Tracer, *args: Any) -> Any:
+        return getattr(self.realize(tx), name)(tx, *args)
+
+    slot.__name__ = name
+    setattr(LazyVariable, name, slot)
+
+
+for _name in (
+    "as_constant", "as_proxy", "as_meta", "tp_getattro", "tp_setattro", "tp_call", "tp_iter", "tp_iternext", "nb_bool",
+    "sq_length", "mp_subscript", "mp_ass_subscript", "sq_contains", "tp_richcompare", "nb_binary", "nb_inplace",
+    "nb_unary", "hash_key", "tp_repr", "tp_str", "tp_format",
+):  # fmt: skip
+    _forward(_name)
 
 
 def realize_all(tx: Tracer, values: Sequence[VariableTracker]) -> list[VariableTracker]:

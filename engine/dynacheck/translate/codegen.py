@@ -1,0 +1,324 @@
+"""The rewritten code: call the graph, replay side effects, rebuild values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any
+
+from dynacheck.bytecode.assemble import assemble
+from dynacheck.bytecode.build import Builder
+from dynacheck.graph.recorder import CapturedGraph, GraphRecorder
+from dynacheck.sources import Node
+from dynacheck.translate.effects import SideEffects
+from dynacheck.variables.base import LazyVariable, VariableTracker
+
+CAPTURED = "___captured"
+OUTPUTS = "___outputs"
+
+
+class WeakCell:
+    """A weakly held user object, as a constant of rewritten code."""
+
+    __slots__ = ("ref",)
+
+    def __init__(self, ref: Any) -> None:
+        self.ref = ref
+
+    def get(self) -> Any:
+        """The object (the entry is dropped when it dies, so it is alive while the entry runs)."""
+        return self.ref()
+
+
+def from_weak_cell(cell: WeakCell) -> Any:
+    """The object of a weak cell (used by rewritten code)."""
+    return cell.get()
+
+
+def own_globals(function: Any) -> dict[str, Any]:
+    """A function's globals (used by rewritten code)."""
+    found: dict[str, Any] = function.__globals__
+    return found
+
+
+def size_of(tensor: Any, index: int) -> int:
+    """A size of a tensor (used by rewritten code)."""
+    found: int = tensor.size(index)
+    return found
+
+
+def stride_of(tensor: Any, index: int) -> int:
+    """A stride of a tensor (used by rewritten code)."""
+    found: int = tensor.stride(index)
+    return found
+
+
+def offset_of(tensor: Any, index: int) -> int:
+    """The storage offset of a tensor (used by rewritten code)."""
+    found: int = tensor.storage_offset()
+    return found
+
+
+_SYMBOL_LOADS: dict[str, Callable[[Any, int], int]] = {"size": size_of, "stride": stride_of, "offset": offset_of}
+
+
+class Codegen:
+    """Builds the code that replaces a frame's. Implements `variables.base.Rebuilder`.
+
+    The body is built first, since it decides which values the graph returns; the call of the graph is put before it.
+
+    Args:
+        template: the frame's code.
+        recorder: the attempt's graph.
+        load_function_globals: pushes a function's globals.
+    """
+
+    def __init__(self, template: CodeType, recorder: GraphRecorder, tx: Any) -> None:
+        self.template = template
+        self.recorder = recorder
+        self.tx = tx
+        self.build = Builder(template)
+        self.outputs: list[Any] = []
+        self._output_index: dict[Any, int] = {}
+        self._temps: dict[VariableTracker, str] = {}
+        self._labels: list[Any] = []
+        self._fresh = 0
+
+    # -- Emitter
+    def load_local(self, name: str) -> None:
+        self.build.load_fast(name)
+
+    def load_free(self, name: str) -> None:
+        self.build.load_deref(name)
+
+    def load_cell(self, name: str) -> None:
+        self.build.load_closure(name)
+
+    def load_global(self, name: str) -> None:
+        self.build.load_global(name)
+
+    def load_const(self, value: object) -> None:
+        self.build.load_const(value)
+
+    def load_weak(self, ref: Callable[[], object]) -> None:
+        self.call_helper(from_weak_cell, lambda: self.build.load_const(WeakCell(ref)))
+
+    def load_attr(self, name: str) -> None:
+        self.build.load_attr(name)
+
+    def load_item(self, key: object) -> None:
+        self.build.load_const(key)
+        self.build.binary_subscr()
+
+    def call_helper(self, helper: Callable[..., object], *loads: Callable[[], None]) -> None:
+        self.build.null_first()
+        self.build.load_const(helper)
+        self.build.null_last()
+        for load in loads:
+            load()
+        self.build.call(len(loads))
+
+    # -- Rebuilder
+    def load(self, value: VariableTracker) -> None:
+        if isinstance(value, LazyVariable) and value.real is not None:
+            value = value.real
+        temp = self._temps.get(value)
+        if temp is not None:
+            self.build.load_bound(temp)
+        elif value.node is not None:
+            value.node.emit(self)
+        else:
+            value.reconstruct(self)
+
+    def pin(self, value: VariableTracker) -> None:
+        """Evaluate a value now, so that later loads aren't changed by what is written in between."""
+        if isinstance(value, LazyVariable) and value.real is not None:
+            value = value.real
+        if value in self._temps or (value.is_constant() and value.node is None):
+            return
+        self.load(value)
+        if value in self._temps:
+            self.build.pop()
+        else:
+            self._temps[value] = name = self.fresh("v")
+            self.build.store_fast(name)
+
+    def fresh(self, prefix: str) -> str:
+        """A new local of the rewritten code."""
+        self._fresh += 1
+        return f"___{prefix}{self._fresh}"
+
+    def label(self) -> Any:
+        label = self.build.label()
+        self._labels.append(label)
+        return label
+
+    def build_tuple(self, n: int) -> None:
+        self.build.build_tuple(n)
+
+    def build_list(self, n: int) -> None:
+        self.build.build_list(n)
+
+    def build_set(self, n: int) -> None:
+        self.build.build_set(n)
+
+    def build_map(self, n: int) -> None:
+        self.build.build_map(n)
+
+    def build_slice(self, n: int) -> None:
+        self.build.build_slice(n)
+
+    def push_callable(self, load: Callable[[], None]) -> None:
+        self.build.null_first()
+        load()
+        self.build.null_last()
+
+    def call(self, n: int, kwnames: tuple[str, ...] = ()) -> None:
+        self.build.call(n, kwnames)
+
+    def load_method(self, name: str) -> None:
+        self.build.load_method(name)
+
+    def load_globals(self, globals_: dict[str, Any]) -> None:
+        self.tx.load_globals_of(self, globals_)
+
+    def load_class(self, cls: type) -> None:
+        """Push a class of the user's."""
+        self.tx.class_node(cls).emit(self)
+
+    def load_const_type(self, cls: type) -> None:
+        """Push a builtin class."""
+        self.build.load_const(cls)
+
+    def load_module(self, name: str) -> None:
+        self.tx.root.module(name).emit(self)
+
+    def pop(self) -> None:
+        self.build.pop()
+
+    def dup(self) -> None:
+        self.build.copy()
+
+    def store_attr(self, name: str) -> None:
+        self.build.store_attr(name)
+
+    def remember(self, value: VariableTracker) -> None:
+        name = self._temps.get(value)
+        if name is None:
+            name = self._temps[value] = self.fresh("v")
+        self.build.copy()
+        self.build.store_fast(name)
+
+    def graph_output(self, value: VariableTracker) -> None:
+        node = value.as_proxy(self.tx)
+        if not hasattr(node, "op"):  # a symbolic number
+            node = self.recorder.symbolic(node)
+            if not hasattr(node, "op"):
+                self.build.load_const(node)
+                return
+        index = self._output_index.get(node)
+        if index is None:
+            index = self._output_index[node] = len(self.outputs)
+            self.outputs.append(node)
+        self.build.load_bound(OUTPUTS)
+        self.build.load_const(index)
+        self.build.binary_subscr()
+
+    # -- whole frames
+    def replay(self, effects: SideEffects, results: Sequence[VariableTracker]) -> None:
+        """Write side effects back. Values of the frame's results and of the writes are evaluated before any write.
+
+        Args:
+            effects: the attempt's.
+            results: what is loaded afterwards.
+        """
+        if not effects:
+            return
+        for value in results:
+            self._pin_deep(value, set())
+        items = effects.items()
+        for item in items:
+            for child in item.children():
+                self._pin_deep(child, set())
+        for item in items:
+            item.write_back(self)
+
+    def _pin_deep(self, value: VariableTracker, seen: set[int]) -> None:
+        """Evaluate a value; for one that is built later, what it holds."""
+        if isinstance(value, LazyVariable) and value.real is not None:
+            value = value.real
+        if id(value) in seen:
+            return
+        seen.add(id(value))
+        if value.node is not None:
+            self.pin(value)
+            return
+        for child in value.children():
+            self._pin_deep(child, seen)
+
+    def finish(self, graph_callable: object | None, extra: Sequence[Node] = ()) -> tuple[CodeType, CapturedGraph, list[Node]]:
+        """Put the graph's call before the body and assemble.
+
+        Args:
+            graph_callable: the constant that runs the graph.
+            extra: not used by the graph but captured as well.
+
+        Returns:
+            The code, the finished graph, the nodes whose values the hook hands over.
+        """
+        captured_graph = self.recorder.finish(self.outputs)
+        body = self.build
+        front = Builder(self.template)
+        front._names, front._consts, front._const_index = body._names, body._consts, body._const_index
+        self.build = front
+        capture: list[Node] = []
+        if not captured_graph.is_empty:
+            capture = self._call_graph(captured_graph, graph_callable)
+        self.build = body
+        shift = len(front.ops)
+        for label in self._labels:
+            if label.position is not None:
+                label.position += shift
+        body.ops[:0] = front.ops
+        for name in front.locals:
+            body._locals.setdefault(name)
+        body._locals.pop(CAPTURED, None)
+        code = assemble(body, extra_locals=(CAPTURED,) if capture else ())
+        return code, captured_graph, capture
+
+    def _call_graph(self, graph: CapturedGraph, graph_callable: object | None) -> list[Node]:
+        build = self.build
+        capture: list[Node] = []
+        position: dict[Node, int] = {}
+        for spec in graph.inputs:
+            if spec.node not in position and spec.what not in ("int", "float"):
+                position[spec.node] = len(capture)
+                capture.append(spec.node)
+        build.null_first()
+        build.load_const(graph_callable)
+        build.null_last()
+        if capture and len(capture) == len(graph.inputs):
+            build.load_bound(CAPTURED)
+            build.call_function_ex()
+        else:
+            for spec in graph.inputs:
+                if spec.what in ("int", "float"):
+                    spec.node.emit(self)
+                    continue
+                index = position[spec.node]
+
+                def load(index: int = index) -> None:
+                    build.load_bound(CAPTURED)
+                    build.load_const(index)
+                    build.binary_subscr()
+
+                if spec.what == "tensor":
+                    load()
+                else:
+                    self.call_helper(_SYMBOL_LOADS[spec.what], load, lambda: build.load_const(spec.index))
+            build.call(len(graph.inputs))
+        if self.outputs:
+            build.store_fast(OUTPUTS)
+        else:
+            build.pop()
+        return capture

@@ -1,0 +1,421 @@
+"""A frame being interpreted: the Machine that opcode handlers work on."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import types
+from types import CodeType
+from typing import Any
+
+import torch
+
+from dynacheck import reasons, versions
+from dynacheck.bytecode.by_code import ByCode
+from dynacheck.bytecode.decode import DecodedCode, decode
+from dynacheck.bytecode.instruction import Instruction
+from dynacheck.handlers import skip
+from dynacheck.opcodes import table as opcode_table
+from dynacheck.opcodes.unwind import unwind
+from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, UserLine
+from dynacheck.translate.calls import Calls
+from dynacheck.translate.signals import Restart, SkipFrame
+from dynacheck.translate.tracing import Attempt
+from dynacheck.variables import abstract, exceptions
+from dynacheck.variables.base import GraphBreak, ObservedException, Tracer, VariableTracker
+from dynacheck.variables.cells import CellVariable
+from dynacheck.variables.contexts import ContextVariable, ExitVariable
+from dynacheck.variables.functions import UserFunctionVariable
+from dynacheck.variables.generators import GeneratorVariable
+from dynacheck.variables.objects import PythonModuleVariable
+from dynacheck.variables.sequences import TupleVariable
+from dynacheck.variables.tensor import TensorVariable
+
+GENERATOR = 0x20
+_rows: ByCode[tuple[opcode_table.Row, ...]] = ByCode()
+_TABLE = opcode_table.table(versions.PYTHON)
+
+
+def rows_of(decoded: DecodedCode, code: CodeType) -> tuple[opcode_table.Row | None, ...]:
+    """The handler of each instruction, looked up once per code object."""
+    found = _rows.get(code)
+    if found is None:
+        found = tuple(_TABLE.get(inst.opname) for inst in decoded.instructions)
+        _rows.set(code, found)
+    return found
+
+
+class WithBlock:
+    """An entered `with` block: where its handler is, its manager, what covers the block itself."""
+
+    __slots__ = ("depth", "manager", "outer", "target")
+
+    def __init__(self, target: int, manager: VariableTracker, outer: Any, depth: int) -> None:
+        self.target = target
+        self.manager = manager
+        self.outer = outer
+        self.depth = depth
+
+
+class Frame(Calls):
+    """Interprets one frame's bytecode over trackers.
+
+    Args:
+        attempt: the attempt the frame belongs to.
+        parent: the calling frame; None for the frame that the hook handed in.
+        code: its code.
+        locals_: the bound arguments.
+        globals_: its globals.
+        function: the function's tracker (for its closure and the way to its globals), None for the root frame.
+    """
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        parent: Frame | None,
+        code: CodeType,
+        locals_: dict[str, VariableTracker],
+        globals_: dict[str, Any],
+        function: UserFunctionVariable | None,
+    ) -> None:
+        self.attempt = attempt
+        self.parent = parent
+        self.code = code
+        self.decoded = decode(code)
+        self.rows = rows_of(self.decoded, code)
+        self.locals = locals_
+        self.globals = globals_
+        self.function = function
+        self.stack: list[VariableTracker] = []
+        self.cells: dict[str, CellVariable] = {}
+        self.kw_names: tuple[str, ...] = ()
+        self.exceptions: list[VariableTracker] = []
+        self.blocks: list[WithBlock] = []
+        self.ip = 0
+        self.inst: Instruction = self.decoded.instructions[0]
+        self.count = 0
+        self.result: VariableTracker | None = None
+        self.yielded: VariableTracker | None = None
+        self.done = False
+        self.generator: GeneratorVariable | None = None
+
+    # -- running
+    def run(self) -> VariableTracker:
+        """Interpret an inlined frame to its end.
+
+        Returns:
+            What it returns.
+
+        Raises:
+            ObservedException: the frame raises.
+            GraphBreak: something in it can't be modelled.
+        """
+        attempt = self.attempt
+        attempt.frames.append(self)
+        try:
+            self._loop()
+        finally:
+            attempt.frames.pop()
+        assert self.result is not None
+        return self.result
+
+    def _loop(self) -> None:
+        """Run until the frame returns or yields."""
+        instructions = self.decoded.instructions
+        rows = self.rows
+        while True:
+            inst = instructions[self.ip]
+            self.inst = inst
+            self.ip += 1
+            row = rows[inst.index]
+            try:
+                if row is None:
+                    self._no_handler(inst)
+                else:
+                    row.handler(self, inst)
+            except ObservedException as observed:
+                if not unwind(self, inst, observed):
+                    raise
+            if self.done or self.yielded is not None:
+                return
+
+    def run_root(self) -> tuple[str, Any]:
+        """Interpret the frame that the hook handed in.
+
+        Returns:
+            ("return", value) or ("break", (instruction, GraphBreak)) for the place where the frame must be split.
+
+        Raises:
+            Restart: try again with what was learnt.
+            SkipFrame: the frame can't be translated.
+        """
+        attempt = self.attempt
+        speculation = attempt.speculation
+        instructions = self.decoded.instructions
+        rows = self.rows
+        attempt.frames.append(self)
+        while True:
+            inst = instructions[self.ip]
+            self.inst = inst
+            self.count += 1
+            if speculation.breaks:
+                broke = speculation.break_at(self.count, inst.index)
+                if broke is not None:
+                    return "break", (inst, broke)
+            self.ip += 1
+            row = rows[inst.index]
+            try:
+                if row is None:
+                    self._no_handler(inst)
+                else:
+                    row.handler(self, inst)
+            except ObservedException as observed:
+                try:
+                    caught = unwind(self, inst, observed)
+                except GraphBreak as broke:
+                    self._broken(inst, broke)
+                if not caught:
+                    raise SkipFrame(
+                        reasons.UNCAUGHT_RAISE,
+                        reasons.UNCAUGHT_RAISE.message(what=observed.exception.describe()),
+                        self.stack_lines(),
+                    ) from None
+            except GraphBreak as broke:
+                self._broken(inst, broke)
+            if self.done:
+                return "return", self.result
+
+    def _broken(self, inst: Instruction, broke: GraphBreak) -> None:
+        if not broke.stack:
+            broke.stack = self.stack_lines()
+        self.attempt.speculation.add_break(self.count, inst.index, broke)
+        raise Restart(str(broke))
+
+    def _no_handler(self, inst: Instruction) -> None:
+        why = opcode_table.UNSUPPORTED.get(inst.opname, "it has no handler")
+        self.break_(reasons.UNKNOWN_OPCODE, opname=inst.opname, why=why)
+
+    def line(self) -> UserLine:
+        return UserLine(self.code.co_filename, self.inst.lineno or self.code.co_firstlineno, self.code.co_name)
+
+    # -- the stack
+    def push(self, value: VariableTracker) -> None:
+        self.stack.append(value)
+
+    def pop(self) -> VariableTracker:
+        return self.stack.pop()
+
+    def popn(self, n: int) -> list[VariableTracker]:
+        if n == 0:
+            return []
+        values = self.stack[-n:]
+        del self.stack[-n:]
+        return values
+
+    # -- control flow
+    def jump(self, inst: Instruction) -> None:
+        assert inst.target is not None
+        self.ip = inst.target
+
+    def jump_to(self, index: int) -> None:
+        self.ip = index
+
+    def branch(self, inst: Instruction, condition: VariableTracker, when: bool, keep: bool = False) -> None:
+        real = condition.realize(self)
+        if isinstance(real, TensorVariable):
+            if when and self._is_assert(inst):
+                self._assert_tensor(inst, real)
+                return
+            self.break_(reasons.DATA_DEPENDENT_BRANCH, opname="if")
+        if abstract.is_true(self, real) is when:
+            if keep:
+                self.push(condition)
+            assert inst.target is not None
+            self.ip = inst.target
+
+    def _is_assert(self, inst: Instruction) -> bool:
+        following = self.decoded.instructions[inst.index + 1]
+        return following.opname in ("LOAD_ASSERTION_ERROR",) or (
+            following.opname == "LOAD_COMMON_CONSTANT" and following.argval is AssertionError
+        )
+
+    def _assert_tensor(self, inst: Instruction, condition: TensorVariable) -> None:
+        """`assert tensor` stays in the graph."""
+        message = self.decoded.instructions[inst.index + 2]
+        text = message.argval if message.opname == "LOAD_CONST" and isinstance(message.argval, str) else "assertion error"
+        self.record("call_function", torch._assert_async, [condition, self.constant(text)])
+        assert inst.target is not None
+        self.ip = inst.target
+
+    def return_value(self, value: VariableTracker) -> None:
+        self.result = value
+        self.done = True
+
+    def yield_value(self, value: VariableTracker) -> None:
+        self.yielded = value
+
+    def return_generator(self) -> None:
+        """Only reached in generator frames, which `inline` starts past it."""
+        self.push(self.constant(None))
+
+    # -- names
+    def globals_node(self, name: str) -> Node | None:
+        """The node of a global of this frame's function, or None if its function has no source."""
+        root = self.attempt.root
+        if self.globals is self.attempt.frame.func.__globals__:
+            return root.global_(name)
+        module = sys.modules.get(self.globals.get("__name__", ""))
+        if module is not None and module.__dict__ is self.globals:
+            return root.module(module.__name__).child(DictAttr(name))
+        if self.function is not None and self.function.node is not None:
+            return self.function.node.child(CAttr("__globals__")).key(name)
+        return None
+
+    def load_global(self, name: str) -> VariableTracker:
+        effects = self.attempt.effects
+        if effects:
+            stored, value = effects.global_value(self.globals, name)
+            if stored:
+                return value if value is not None else self._load_builtin(name)
+        if name in self.globals:
+            node = self.globals_node(name)
+            return self.object(self.globals[name]) if node is None else self.wrap(node)
+        if not skip.is_library_file(self.code.co_filename):
+            node = self.globals_node(name)
+            if node is not None:
+                self.guard_absent(node)
+        return self._load_builtin(name)
+
+    def _load_builtin(self, name: str) -> VariableTracker:
+        source = self.globals.get("__builtins__", builtins)
+        table = source.__dict__ if isinstance(source, types.ModuleType) else source
+        if name not in table:
+            self.raise_(NameError, f"name {name!r} is not defined")
+        return self.object(table[name])
+
+    def store_global(self, name: str, value: VariableTracker | None) -> None:
+        if value is None and name not in self.globals:
+            self.raise_(NameError, f"name {name!r} is not defined")
+        globals_ = self.globals
+        self.attempt.effects.store_global(globals_, lambda to: to.load_globals(globals_), name, value)
+
+    def load_globals_of(self, to: Any, globals_: dict[str, Any]) -> None:
+        """Push a globals dict in rewritten code."""
+        if globals_ is self.attempt.frame.func.__globals__:
+            to.call_helper(globals)
+            return
+        name = globals_.get("__name__", "")
+        module = sys.modules.get(name)
+        if module is None or module.__dict__ is not globals_:
+            raise NotImplementedError(f"globals of {name} can't be reached")
+        self.attempt.root.module(name).emit(to)
+        to.load_attr("__dict__")
+
+    def cell(self, name: str) -> CellVariable:
+        found = self.cells.get(name)
+        if found is None:
+            index = self.code.co_freevars.index(name)
+            if self.function is None:
+                found = self.cell_of(self.attempt.root.free(name, index))
+            else:
+                found = self.function.closure(self)[index]
+            self.cells[name] = found
+        return found
+
+    def make_cell(self, name: str) -> None:
+        self.cells[name] = CellVariable(None, self.locals.pop(name, None))
+
+    def builtin(self, name: str) -> VariableTracker:
+        return self.object(getattr(builtins, name))
+
+    # -- exceptions
+    @property
+    def exc_info(self) -> list[VariableTracker]:
+        return self.exceptions
+
+    def raise_exception(self, exception: VariableTracker, cause: VariableTracker | None = None) -> None:
+        raise ObservedException(exceptions.raised(self, exception, cause))
+
+    def reraise(self, exception: VariableTracker) -> None:
+        raise ObservedException(exception)
+
+    # -- with blocks
+    def enter_with(self, manager: VariableTracker) -> None:
+        real = manager.realize(self)
+        following = self.decoded.instructions[self.inst.index + 1]
+        target = following.handler.target if following.handler is not None else -1
+        depth = len(self.stack)
+        if isinstance(real, ContextVariable):
+            self.push(ExitVariable(real))
+            entered = real.enter(self)
+        else:
+            cls = real.get_type()
+            for name in ("__enter__", "__exit__"):
+                if not abstract.has(real, name):
+                    self.raise_(
+                        TypeError,
+                        f"{cls.__name__!r} object does not support the context manager protocol"
+                        + (" (missed __exit__ method)" if name == "__exit__" else ""),
+                    )
+            self.push(abstract.getattr_(self, real, "__exit__"))
+            entered = self.call(abstract.getattr_(self, real, "__enter__"), [])
+        self.blocks.append(WithBlock(target, real, self.inst.handler, depth))
+        self.push(entered)
+
+    def active_blocks(self) -> list[WithBlock]:
+        """The `with` blocks the current instruction is in, innermost first; the frame's entered list is trimmed."""
+        active = []
+        handler = self.inst.handler
+        by_target = {b.target: b for b in self.blocks}
+        while handler is not None and handler.target in by_target:
+            block = by_target[handler.target]
+            active.append(block)
+            handler = block.outer
+        return active
+
+    # -- functions and imports
+    def make_function(
+        self,
+        code: VariableTracker,
+        defaults: VariableTracker | None,
+        kwdefaults: VariableTracker | None,
+        annotations: VariableTracker | None,
+        closure: VariableTracker | None,
+    ) -> VariableTracker:
+        fn_code = code.realize(self).as_constant(self)
+        cells: tuple[Any, ...] = ()
+        if closure is not None:
+            cells = tuple(abstract.iterate(self, closure))
+        keyword = None
+        if kwdefaults is not None:
+            keyword = self.string_items(kwdefaults)
+        positional = None if defaults is None else tuple(abstract.iterate(self, defaults))
+        fn = UserFunctionVariable.made(fn_code, self.globals, positional, keyword, cells)
+        fn.annotations = annotations
+        return fn
+
+    def import_name(self, name: str, fromlist: VariableTracker, level: VariableTracker) -> VariableTracker:
+        depth = level.realize(self).as_constant(self)
+        full = name
+        if depth:
+            package = self.globals.get("__package__") or ""
+            base = package.rsplit(".", depth - 1)[0] if depth > 1 else package
+            full = f"{base}.{name}" if name else base
+        wanted = fromlist.realize(self).as_constant(self)
+        module = sys.modules.get(full if wanted else full.partition(".")[0])
+        if module is None or full not in sys.modules:
+            self.break_(reasons.SKIPPED_CALL, call=f"import {full}", why="the module is not imported yet")
+        return self.wrap(self.attempt.root.module(module.__name__))
+
+    def import_from(self, module: VariableTracker, name: str) -> VariableTracker:
+        real = module.realize(self)
+        if isinstance(real, PythonModuleVariable) and name not in real.value.__dict__:
+            submodule = sys.modules.get(f"{real.value.__name__}.{name}")
+            if submodule is not None:
+                return self.wrap(self.attempt.root.module(submodule.__name__))
+            self.raise_(ImportError, f"cannot import name {name!r} from {real.value.__name__!r} ({real.value.__file__})")
+        return real.tp_getattro(self, name)
+
+
+__all__ = ["ABSENT", "Frame", "TupleVariable", "WithBlock", "rows_of"]
+_: type[Tracer]

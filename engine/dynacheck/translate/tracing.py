@@ -1,0 +1,404 @@
+"""The Tracer: what trackers and handlers ask of a frame's translator, backed by the attempt they belong to."""
+
+from __future__ import annotations
+
+import sys
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import torch
+
+from dynacheck import reasons
+from dynacheck.bytecode.decode import DecodedCode
+from dynacheck.graph.facts import TensorRef
+from dynacheck.graph.oracle import DataDependent, Oracle, OperatorRaised, UnsupportedOperator
+from dynacheck.graph.recorder import GraphRecorder
+from dynacheck.guards import Absent, LengthIs, Same
+from dynacheck.guards.base import Guard, install, relate
+from dynacheck.handlers import skip
+
+from dynacheck.reasons import Reason
+from dynacheck.sources import ABSENT, CAttr, Captured, CellContents, FrameView, Node, Root, UserLine
+from dynacheck.translate.effects import SideEffects
+from dynacheck.translate.signals import Restart, Speculation
+from dynacheck.variables import exceptions
+from dynacheck.variables.base import GraphBreak, LazyVariable, ObservedException, VariableTracker
+from dynacheck.variables.cells import CellVariable
+from dynacheck.variables.constant import ConstantVariable, is_constant_value
+from dynacheck.variables.functions import ObjectVariable, UserFunctionVariable
+from dynacheck.variables.objects import PythonModuleVariable
+from dynacheck.variables.sequences import NamedTupleVariable, SizeVariable, TupleVariable, ListVariable
+from dynacheck.variables.symbolic import SymNumberVariable
+from dynacheck.variables.tensor import TensorVariable
+from dynacheck.variables.wrap import IDENTITY_FREE, class_tracker, wrap_value
+
+
+class Attempt:
+    """Everything of one try at translating a frame; dropped when the frame restarts.
+
+    Args:
+        frame: the frame's function and arguments.
+        speculation: what earlier attempts learnt.
+        oracle: metadata propagation.
+        shapes: the policy that decides which sizes and numbers are symbols (`runtime.dynamic`).
+        env: the symbolic environment, or None.
+        fullgraph: a break is an error.
+        settings: the engine's settings.
+    """
+
+    def __init__(
+        self,
+        frame: FrameView,
+        speculation: Speculation,
+        oracle: Oracle,
+        shapes: Any,
+        env: Any,
+        fullgraph: bool,
+        settings: Any,
+    ) -> None:
+        self.frame = frame
+        self.root = Root(frame)
+        self.speculation = speculation
+        self.oracle = oracle
+        self.shapes = shapes
+        self.env = env
+        self.fullgraph = fullgraph
+        self.settings = settings
+        self.graph = GraphRecorder(env)
+        self.effects = SideEffects()
+        self.by_id: dict[int, tuple[Any, VariableTracker]] = {}  # values met, kept alive, and their trackers
+        self.refs: dict[int, TensorVariable] = {}  # trackers of tensors by their ref
+        self.storages: dict[int, Any] = {}
+        self.cells: dict[int, CellVariable] = {}
+        self.frames: list[Any] = []  # running frames, outermost first
+        self.modules: list[tuple[str, Any]] = []  # entered nn.Modules: (path, class)
+        self.warnings: list[Any] = []
+        self.state: dict[str, Any] = {}
+
+
+def _record_break(attempt: Attempt, broke: GraphBreak) -> NoReturn:
+    raise broke
+
+
+class Tracing:
+    """The Tracer half of a frame's translator."""
+
+    attempt: Attempt
+    decoded: DecodedCode
+    code: types.CodeType
+    parent: Any
+
+    # -- where we are
+    @property
+    def root(self) -> Root:
+        return self.attempt.root
+
+    @property
+    def effects(self) -> SideEffects:
+        return self.attempt.effects
+
+    @property
+    def env(self) -> Any:
+        return self.attempt.env
+
+    @property
+    def state(self) -> Any:
+        return self.attempt.state
+
+    @property
+    def graph(self) -> GraphRecorder:
+        return self.attempt.graph
+
+    def line(self) -> UserLine:
+        """This frame's current line."""
+        raise NotImplementedError
+
+    def where(self) -> UserLine | None:
+        for frame in reversed(self.attempt.frames):
+            if not skip.is_library_file(frame.code.co_filename):
+                return frame.line()  # type: ignore[no-any-return]
+        return self.attempt.frames[0].line() if self.attempt.frames else None  # type: ignore[no-any-return]
+
+    def stack_lines(self) -> tuple[UserLine, ...]:
+        """The lines of all running frames, outermost first."""
+        return tuple(frame.line() for frame in self.attempt.frames)
+
+    # -- values and guards
+    def wrap(self, node: Node) -> VariableTracker:
+        tracker = node.tracker
+        if tracker is None:
+            tracker = node.tracker = LazyVariable(node)
+        return tracker  # type: ignore[no-any-return]
+
+    def wrap_now(self, node: Node) -> VariableTracker:
+        value = node.peek()
+        if value is ABSENT:
+            raise AssertionError(f"{node.path} leads nowhere")
+        if type(value) in IDENTITY_FREE:
+            return wrap_value(self, node)
+        known = self.attempt.by_id.get(id(value))
+        if known is not None:
+            return self._known(node, value, known[1])
+        tracker = wrap_value(self, node)
+        self.attempt.by_id[id(value)] = (value, tracker)
+        return tracker
+
+    def _known(self, node: Node, value: Any, tracker: VariableTracker) -> VariableTracker:
+        """The same object by another path: assume that it stays the same object."""
+        first = tracker.node
+        if first is not None and first is not node:
+            if isinstance(tracker, (ObjectVariable, PythonModuleVariable, ConstantVariable)) or (
+                isinstance(tracker, UserFunctionVariable) and first.guards and first.guards[0].guard.native_op == "IS"
+            ):
+                for installed in first.guards:
+                    self.guard(node, installed.guard)
+            else:
+                relate(self.root, Same(), (first, node), self.where())
+        return tracker
+
+    def guard(self, node: Node, guard: Guard) -> None:
+        install(node, guard, self.where())
+
+    def guard_absent(self, node: Node) -> None:
+        install(node, Absent(), self.where())
+
+    def guard_length(self, node: Node, length: int) -> None:
+        install(node, LengthIs(length), self.where())
+
+    def class_node(self, cls: type) -> Node:
+        root = self.attempt.root
+        key = id(cls)
+        if key not in root.captured:
+            root.captured[key] = weakref.ref(cls)
+        return root.child(Captured(key, cls.__qualname__))
+
+    def cell_of(self, node: Node) -> CellVariable:
+        cell = node.peek()
+        found = self.attempt.cells.get(id(cell))
+        if found is None:
+            found = self.attempt.cells[id(cell)] = CellVariable(node)
+        return found
+
+    def constant(self, value: object) -> VariableTracker:
+        if type(value) is tuple:
+            return TupleVariable([self.constant(v) for v in value])
+        return ConstantVariable(value)
+
+    def object(self, value: object) -> VariableTracker:
+        if is_constant_value(value):
+            return ConstantVariable(value)
+        known = self.attempt.by_id.get(id(value))
+        if known is not None:
+            return known[1]
+        tracker = self._unsourced(value)
+        self.attempt.by_id[id(value)] = (value, tracker)
+        return tracker
+
+    def _unsourced(self, value: Any) -> VariableTracker:
+        if isinstance(value, types.FunctionType):
+            return UserFunctionVariable(value)
+        if isinstance(value, type):
+            return class_tracker(value, None)
+        if isinstance(value, types.ModuleType):
+            return PythonModuleVariable(value)
+        if type(value) is tuple:
+            return TupleVariable([self.object(v) for v in value])
+        if type(value) is list:
+            return ListVariable([self.object(v) for v in value])
+        if type(value) is types.MethodType:
+            node = self.constant_node(value)
+            return self.wrap(node).realize(self)
+        if isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
+            return ObjectVariable(value)
+        return self.wrap(self.constant_node(value)).realize(self) if _weakly(value) else ObjectVariable(value)
+
+    def constant_node(self, value: object) -> Node:
+        """A node for an object without a path, held weakly by the entry."""
+        root = self.attempt.root
+        key = id(value)
+        if key not in root.captured:
+            root.captured[key] = weakref.ref(value)
+        return root.child(Captured(key, getattr(value, "__qualname__", type(value).__name__)))
+
+    def class_variable(self, cls: type) -> VariableTracker:
+        """The tracker of a class known by itself."""
+        known = self.attempt.by_id.get(id(cls))
+        if known is not None:
+            return known[1]
+        node = None if not (cls.__flags__ & (1 << 9)) else self.class_node(cls)
+        tracker = class_tracker(cls, node)
+        self.attempt.by_id[id(cls)] = (cls, tracker)
+        return tracker
+
+    def class_of(self, value: VariableTracker) -> VariableTracker:
+        return self.class_variable(value.realize(self).get_type())
+
+    def tuple_of(self, items: Sequence[VariableTracker]) -> VariableTracker:
+        return TupleVariable(list(items))
+
+    # -- exceptions and breaks
+    def raise_(self, exc_type: type[BaseException], *args: object) -> NoReturn:
+        values = [a if isinstance(a, VariableTracker) else self.constant(a) for a in args]
+        raise ObservedException(exceptions.new_exception(self, exc_type, values))
+
+    def break_(self, reason: Reason, **fields: object) -> NoReturn:
+        broke = GraphBreak(reason, **fields)
+        broke.stack = self.stack_lines()
+        raise broke
+
+    def need_symbols(self) -> NoReturn:
+        self.attempt.speculation.symbolic = True
+        raise Restart("the frame has symbols")
+
+    # -- the graph
+    def graph_input(self, node: Node, ref: TensorRef) -> Any:
+        return self.attempt.graph.add_input(node, ref, self.where())
+
+    def record(
+        self, op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None, function: Any = None
+    ) -> VariableTracker:
+        kwargs = kwargs or {}
+        metas = [a.as_meta(self) for a in args]
+        named = {k: v.as_meta(self) for k, v in kwargs.items()}
+        attempt = self.attempt
+        try:
+            if target is getattr and len(metas) == 2:
+                result = attempt.oracle.attribute(metas[0], metas[1], env=attempt.env)
+            else:
+                result = attempt.oracle.call(op, target, metas, named, attempt.env)  # type: ignore[arg-type]
+        except OperatorRaised as error:
+            raised = error.exc
+            self.operator_raised(target, raised)
+        except DataDependent:
+            self.break_(reasons.DYNAMIC_SHAPE_OPERATOR, call=describe_target(target))
+        except UnsupportedOperator as error:
+            self.break_(reasons.OPERATOR_FAILED, call=describe_target(target), why=str(error))
+        node = attempt.graph.call(
+            op,
+            target,
+            [a.as_proxy(self) for a in args],
+            {k: v.as_proxy(self) for k, v in kwargs.items()},
+            self.stack_lines(),
+            module_stack=self._module_stack(),
+            function=function,
+        )
+        return self.wrap_result(node, result)
+
+    def _module_stack(self) -> Callable[[], dict[str, Any]] | None:
+        modules = tuple(self.attempt.modules)
+        if not modules:
+            return None
+        return lambda: {path: (path, cls) for path, cls in modules}
+
+    def operator_raised(self, target: Any, error: BaseException) -> NoReturn:
+        """An operator raises for the metadata it is given: the traced program raises."""
+        self.raise_(type(error), *error.args)
+
+    def wrap_result(self, node: Any, value: Any) -> VariableTracker:
+        """The tracker of what a recorded operator returns."""
+        if isinstance(value, TensorRef):
+            known = self.attempt.refs.get(id(value))
+            if known is not None:
+                return known
+            tracker = TensorVariable(value, node)
+            self.attempt.refs[id(value)] = tracker
+            return tracker
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            self.attempt.graph.define(value, node)
+            return SymNumberVariable(value)
+        if isinstance(value, torch.Size):
+            return SizeVariable([self.constant(v) if type(v) is int else SymNumberVariable(v) for v in value])
+        if isinstance(value, (tuple, list)):
+            return self._wrap_sequence(node, value)
+        return self.constant(value)
+
+    def _wrap_sequence(self, node: Any, value: Any) -> VariableTracker:
+        import operator
+
+        graph = self.attempt.graph
+        items = [
+            self.wrap_result(graph.call("call_function", operator.getitem, [node, i], {}, self.stack_lines()), item)
+            for i, item in enumerate(value)
+        ]
+        if type(value) is tuple:
+            return TupleVariable(items)
+        if type(value) is list:
+            return ListVariable(items)
+        return NamedTupleVariable(type(value), items)
+
+    # -- tensors and symbols
+    def wrap_tensor(self, node: Node, value: torch.Tensor) -> VariableTracker:
+        ref = self.attempt.shapes.wrap_tensor(self, node, value)
+        self._share_storage(ref, value)
+        tracker = TensorVariable(ref, None, node)
+        self.attempt.refs[id(ref)] = tracker
+        return tracker
+
+    def _share_storage(self, ref: TensorRef, value: torch.Tensor) -> None:
+        """Inputs over one storage are one storage group in the trace too."""
+        key = value.untyped_storage()._cdata
+        known = self.attempt.storages.get(key)
+        if known is None:
+            self.attempt.storages[key] = ref.storage
+        elif ref.storage is not known:
+            ref.storage.members.remove(ref)
+            ref.storage = known
+            known.members.append(ref)
+
+    def symbol_for_number(self, node: Node, value: int | float) -> VariableTracker | None:
+        sym = self.attempt.shapes.number(self, node, value)
+        return None if sym is None else SymNumberVariable(sym, node)
+
+    def size_of(self, tensor: TensorVariable) -> VariableTracker:
+        return SizeVariable([self.size_item(tensor, i) for i in range(len(tensor.ref.facts.shape))])
+
+    def size_item(self, tensor: TensorVariable, index: int) -> VariableTracker:
+        size = tensor.ref.facts.shape[index]
+        return ConstantVariable(size) if type(size) is int else self._number(size)
+
+    def _number(self, value: Any) -> VariableTracker:
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return SymNumberVariable(value)
+        return ConstantVariable(value)
+
+    def evaluate_symbolic(self, target: Callable[..., Any], operands: list[Any]) -> Any:
+        """An operation on symbols and numbers, by the symbolic environment."""
+        try:
+            return target(*operands)
+        except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
+            self.raise_(type(error), *error.args)
+
+    def specialize(self, sym: Any) -> Any:
+        """The value of a symbol, which the frame then depends on: a guard with the current line."""
+        where = self.where()
+        return self.attempt.env.specialize(sym, where)
+
+    # -- side effects
+    def mutated(self, value: VariableTracker) -> None:
+        if value.node is not None or not self.is_new(value):
+            self.attempt.effects.mutated(value)
+
+    def is_new(self, value: VariableTracker) -> bool:
+        return value.node is None and not isinstance(value, (PythonModuleVariable, ObjectVariable))
+
+
+def _weakly(value: object) -> bool:
+    try:
+        weakref.ref(value)
+    except TypeError:
+        return False
+    return True
+
+
+def describe_target(target: Any) -> str:
+    """An operator's name for messages."""
+    if isinstance(target, str):
+        return f"Tensor.{target}"
+    module = getattr(target, "__module__", None) or ""
+    name = getattr(target, "__name__", None) or str(target)
+    return f"{module}.{name}" if module and module not in ("builtins", "_operator") else str(name)
+
+
+__all__ = ["Attempt", "CAttr", "CellContents", "Tracing", "describe_target", "sys"]

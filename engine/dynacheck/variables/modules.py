@@ -1,0 +1,120 @@
+"""`nn.Module` objects: parameters, buffers and submodules are found where `nn.Module.__getattr__` looks."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import torch
+from torch import nn
+
+from dynacheck.sources import ABSENT, DictAttr, Node, type_lookup
+from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.objects import UserObjectVariable
+
+CONTAINERS = ("_parameters", "_buffers", "_modules")
+HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
+_MODULE_GETATTR = nn.Module.__getattr__
+_MODULE_SETATTR = nn.Module.__setattr__
+_MODULE_CALL = nn.Module.__call__
+
+
+class NNModuleVariable(UserObjectVariable):
+    """An `nn.Module`.
+
+    Invariant: guarded structurally: its exact type, what was read from it and the absence of hooks; never its id.
+    Parameters and buffers are graph inputs.
+    """
+
+    __slots__ = ("_hooks_guarded",)
+
+    value: nn.Module
+
+    def __init__(self, value: nn.Module, node: Node) -> None:
+        super().__init__(type(value), value, node)
+        self._hooks_guarded = False
+
+    def missing_attribute(self, tx: Tracer, name: str, node: Node) -> VariableTracker:
+        if type_lookup(self.cls, "__getattr__") is not _MODULE_GETATTR:
+            return super().missing_attribute(tx, name, node)
+        found = self.registered(tx, name)
+        if found is not None:
+            return found
+        tx.guard_absent(node)
+        for container in CONTAINERS:
+            tx.guard_absent(self._container(container).key(name))
+        tx.raise_(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+
+    def registered(self, tx: Tracer, name: str) -> VariableTracker | None:
+        """A parameter, buffer or submodule of that name, as `nn.Module.__getattr__` finds it."""
+        attributes = self.value.__dict__
+        for container in CONTAINERS:
+            if name in attributes.get(container, ()):
+                overlay = tx.module_entry(self, container, name)
+                return overlay if overlay is not None else tx.wrap(self._container(container).key(name))
+        return None
+
+    def _container(self, name: str) -> Node:
+        assert self.node is not None
+        return self.node.child(DictAttr(name))
+
+    def generic_getattr(self, tx: Tracer, name: str) -> VariableTracker:
+        # A parameter's name is nowhere on the class and not in the instance dict: skip to where it is.
+        if (
+            name not in self.attrs
+            and name not in self.value.__dict__
+            and type_lookup(self.cls, name) is ABSENT
+            and type_lookup(self.cls, "__getattr__") is _MODULE_GETATTR
+        ):
+            found = self.registered(tx, name)
+            if found is not None:
+                assert self.node is not None
+                tx.guard_absent(self.node.child(DictAttr(name)))
+                return found
+        return super().generic_getattr(tx, name)
+
+    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+        return tx.call_module(self, args, kwargs)
+
+    def has_plain_call(self) -> bool:
+        """Whether calling it is `nn.Module.__call__` with no hooks: then a call is `forward`."""
+        if type_lookup(self.cls, "__call__") is not _MODULE_CALL or "_call_impl" in self.value.__dict__:
+            return False
+        if type_lookup(self.cls, "_call_impl") is not nn.Module._call_impl:
+            return False
+        modules = torch.nn.modules.module
+        if modules._global_forward_hooks or modules._global_forward_pre_hooks:
+            return False
+        if modules._global_backward_hooks or modules._global_backward_pre_hooks:
+            return False
+        attributes = self.value.__dict__
+        return attributes.get("_compiled_call_impl") is None and not any(attributes.get(h) for h in HOOKS)
+
+    def guard_no_hooks(self, tx: Tracer) -> None:
+        """Assume that nobody registers hooks (torch doesn't notice; we do)."""
+        if not self._hooks_guarded:
+            self._hooks_guarded = True
+            for name in HOOKS:
+                tx.guard_length(self._container(name), 0)
+
+    def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        custom = type_lookup(self.cls, "__setattr__")
+        if value is None or custom is not _MODULE_SETATTR:
+            super().tp_setattro(tx, name, value)
+            return
+        tx.store_module_attribute(self, name, value)
+
+    def is_registered(self, name: str) -> str | None:
+        """The container that has the name, or None."""
+        for container in CONTAINERS:
+            if name in self.value.__dict__.get(container, ()):
+                return container
+        return None
+
+    def hash_key(self, tx: Tracer) -> Any:
+        return self
+
+
+def is_forward_defined(cls: type) -> bool:
+    """Whether the class (or a base below nn.Module) defines `forward` as a Python function."""
+    return isinstance(type_lookup(cls, "forward"), types.FunctionType)

@@ -1,0 +1,575 @@
+"""Objects of user classes, classes, and Python modules: attribute lookup as CPython does it."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from dynacheck.reasons import UNKNOWN_ATTRIBUTE, UNKNOWN_OPERATION
+from dynacheck.sources import ABSENT, DictAttr, Node, SlotAttr, TypeAttr, instance_dict, type_lookup
+from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.functions import BoundMethodVariable, CallableVariable, ObjectMethodVariable, ObjectVariable
+
+BINARY = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
+    "<<": "lshift", ">>": "rshift", "&": "and", "|": "or", "^": "xor", "divmod": "divmod",
+}  # fmt: skip
+COMPARE = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "ge"}
+UNARY = {"-": "neg", "+": "pos", "~": "invert", "abs": "abs", "int": "int", "float": "float", "index": "index", "complex": "complex"}
+
+
+def is_data_descriptor(raw: object) -> bool:
+    """Whether the type of a raw class attribute defines `__set__` or `__delete__`."""
+    cls = type(raw)
+    return type_lookup(cls, "__set__") is not ABSENT or type_lookup(cls, "__delete__") is not ABSENT
+
+
+def new_object(cls: type, base: type) -> object:
+    """An empty instance (used by rewritten code)."""
+    return base.__new__(cls)
+
+
+def set_attribute(obj: object, name: str, value: object) -> None:
+    """Store an attribute by `object`'s own rule (used by rewritten code)."""
+    object.__setattr__(obj, name, value)
+
+
+def set_class_attribute(cls: type, name: str, value: object) -> None:
+    """Store a class attribute by `type`'s own rule (used by rewritten code)."""
+    type.__setattr__(cls, name, value)
+
+
+def delete_attribute(obj: object, name: str) -> None:
+    """Delete an attribute by `object`'s own rule (used by rewritten code)."""
+    object.__delattr__(obj, name)
+
+
+class UserObjectVariable(VariableTracker):
+    """An object of a class written in Python.
+
+    Invariant: a sourced object's exact type is guarded. `attrs` holds what the frame stored (None: deleted); everything
+    else is read from the object through its node. `base` is the tracker of a builtin base's data (dict, list, tuple).
+    """
+
+    __slots__ = ("attrs", "base", "cls", "value")
+
+    def __init__(self, cls: type, value: Any = None, node: Node | None = None, base: VariableTracker | None = None) -> None:
+        super().__init__(node)
+        self.cls = cls
+        self.value = value
+        self.base = base
+        self.attrs: dict[str, VariableTracker | None] = {}
+
+    def get_type(self) -> type:
+        return self.cls
+
+    def describe(self) -> str:
+        return self.node.user_path if self.node is not None else f"a {self.cls.__qualname__} object"
+
+    # -- attributes
+    def class_attribute(self, tx: Tracer, name: str) -> tuple[object, Node]:
+        """The raw class attribute and its node (the raw value is ABSENT when the class has none)."""
+        node = tx.class_node(self.cls).child(TypeAttr(name))
+        return type_lookup(self.cls, name), node
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        custom = type_lookup(self.cls, "__getattribute__")
+        if custom is not object.__getattribute__ and isinstance(custom, types.FunctionType):
+            _, node = self.class_attribute(tx, "__getattribute__")
+            return tx.call(tx.wrap(node), [self, tx.constant(name)])
+        return self.generic_getattr(tx, name)
+
+    def generic_getattr(self, tx: Tracer, name: str) -> VariableTracker:
+        """`object.__getattribute__`, then the class's `__getattr__`."""
+        raw, node = self.class_attribute(tx, name)
+        if raw is not ABSENT and is_data_descriptor(raw):
+            return self.data_descriptor(tx, name, raw, node)
+        found = self.instance_attribute(tx, name)
+        if found is not None:
+            return found
+        if raw is not ABSENT:
+            return self.bind(tx, name, raw, node)
+        return self.missing_attribute(tx, name, node)
+
+    def instance_attribute(self, tx: Tracer, name: str) -> VariableTracker | None:
+        """What the instance dict has; None, with a guard, when it has nothing."""
+        if name in self.attrs:
+            return self.attrs[name]
+        if self.node is None:
+            return None
+        attributes = instance_dict(self.value)
+        if attributes is None:
+            return None
+        child = self.node.child(DictAttr(name))
+        if name in attributes:
+            return tx.wrap(child)
+        tx.guard_absent(child)
+        return None
+
+    def missing_attribute(self, tx: Tracer, name: str, node: Node) -> VariableTracker:
+        """Neither the object nor its class has it: `__getattr__`, or AttributeError."""
+        tx.guard_absent(node)
+        fallback, fallback_node = self.class_attribute(tx, "__getattr__")
+        if isinstance(fallback, types.FunctionType):
+            return tx.call(tx.wrap(fallback_node), [self, tx.constant(name)])
+        tx.raise_(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+
+    def data_descriptor(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:
+        """The value a data descriptor of the class gives."""
+        if isinstance(raw, property):
+            if raw.fget is None:
+                tx.raise_(AttributeError, f"property {name!r} of {self.cls.__name__!r} object has no getter")
+            return tx.call(tx.property_getter(node, raw), [self])
+        if isinstance(raw, types.MemberDescriptorType):
+            if name in self.attrs:
+                found = self.attrs[name]
+                if found is not None:
+                    return found
+            elif self.node is not None:
+                child = self.node.child(SlotAttr(name))
+                if child.peek() is not ABSENT:
+                    return tx.wrap(child)
+                tx.guard_absent(child)
+            tx.raise_(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+        if name == "__class__":
+            return tx.class_of(self)
+        if name == "__dict__":
+            return tx.instance_dict(self)
+        getter = type_lookup(type(raw), "__get__")
+        if isinstance(getter, types.FunctionType):
+            descriptor = tx.wrap(node)
+            return tx.call(tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__"))), [descriptor, self, tx.class_of(self)])
+        tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
+
+    def bind(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:
+        """What a non-data class attribute gives through an instance."""
+        if isinstance(raw, types.FunctionType):
+            return BoundMethodVariable(tx.wrap(node), self)
+        if isinstance(raw, staticmethod):
+            return tx.unwrap_method(node, raw)
+        if isinstance(raw, classmethod):
+            return BoundMethodVariable(tx.unwrap_method(node, raw), tx.class_of(self))
+        if isinstance(raw, (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)):
+            return ObjectMethodVariable(self, name) if not isinstance(raw, types.BuiltinFunctionType) else tx.wrap(node)
+        getter = type_lookup(type(raw), "__get__")
+        if isinstance(getter, types.FunctionType):
+            descriptor = tx.wrap(node)
+            return tx.call(tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__"))), [descriptor, self, tx.class_of(self)])
+        if getter is not ABSENT:
+            return tx.bind_object(self, name, raw, node)
+        return tx.wrap(node)
+
+    def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        hook = "__setattr__" if value is not None else "__delattr__"
+        custom, node = self.class_attribute(tx, hook)
+        if isinstance(custom, types.FunctionType):
+            args = [self, tx.constant(name)] + ([] if value is None else [value])
+            tx.call(tx.wrap(node), args)
+            return
+        self.generic_setattr(tx, name, value)
+
+    def generic_setattr(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        """`object.__setattr__` (or `__delattr__` when value is None)."""
+        raw, node = self.class_attribute(tx, name)
+        if raw is not ABSENT and is_data_descriptor(raw) and not isinstance(raw, types.MemberDescriptorType):
+            if isinstance(raw, property):
+                accessor = raw.fset if value is not None else raw.fdel
+                if accessor is None:
+                    what = "setter" if value is not None else "deleter"
+                    tx.raise_(AttributeError, f"property {name!r} of {self.cls.__name__!r} object has no {what}")
+                setter = tx.property_setter(node, raw, "fset" if value is not None else "fdel")
+                tx.call(setter, [self] + ([] if value is None else [value]))
+                return
+            hook = type_lookup(type(raw), "__set__")
+            if isinstance(hook, types.FunctionType) and value is not None:
+                tx.call(tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__set__"))), [tx.wrap(node), self, value])
+                return
+            tx.break_(UNKNOWN_OPERATION, operation=f"writing the attribute {name!r}", what=self.describe())
+        if value is None and self.instance_attribute(tx, name) is None:
+            tx.raise_(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+        self.attrs[name] = value
+        if value is None and self.node is None:
+            del self.attrs[name]
+        if self.node is not None:
+            tx.mutated(self)
+
+    # -- slots that a class may define
+    def method(self, tx: Tracer, name: str) -> VariableTracker | None:
+        """A special method looked up on the type, bound to the object; None when the type has none."""
+        raw, node = self.class_attribute(tx, name)
+        if raw is ABSENT or raw is None:
+            return None
+        if isinstance(raw, types.FunctionType):
+            return BoundMethodVariable(tx.wrap(node), self)
+        if isinstance(raw, types.WrapperDescriptorType):
+            return None  # the builtin base's or object's own
+        return self.bind(tx, name, raw, node)
+
+    def _slot(self, tx: Tracer, name: str, *args: VariableTracker) -> VariableTracker | None:
+        method = self.method(tx, name)
+        return None if method is None else tx.call(method, list(args))
+
+    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+        method = self.method(tx, "__call__")
+        if method is None:
+            if type_lookup(self.cls, "__call__") is ABSENT:
+                tx.raise_(TypeError, f"{self.cls.__name__!r} object is not callable")
+            return tx.call_named_method(self, "__call__", args, kwargs)
+        return tx.call(method, args, kwargs)
+
+    def tp_iter(self, tx: Tracer) -> VariableTracker:
+        found = self._slot(tx, "__iter__")
+        if found is not None:
+            return found
+        if self.base is not None:
+            return self.base.tp_iter(tx)
+        if self.method(tx, "__getitem__") is not None:
+            return tx.sequence_iterator(self)
+        tx.raise_(TypeError, f"{self.cls.__name__!r} object is not iterable")
+
+    def tp_iternext(self, tx: Tracer) -> VariableTracker | None:
+        method = self.method(tx, "__next__")
+        if method is None:
+            tx.raise_(TypeError, f"{self.cls.__name__!r} object is not an iterator")
+        return tx.call_next(method)
+
+    def nb_bool(self, tx: Tracer) -> bool:
+        found = self._slot(tx, "__bool__")
+        if found is not None:
+            return bool(found.realize(tx).as_constant(tx))
+        found = self._slot(tx, "__len__")
+        if found is not None:
+            return found.realize(tx).nb_bool(tx)
+        return True if self.base is None else self.base.nb_bool(tx)
+
+    def sq_length(self, tx: Tracer) -> VariableTracker:
+        found = self._slot(tx, "__len__")
+        if found is not None:
+            return found
+        if self.base is not None:
+            return self.base.sq_length(tx)
+        tx.raise_(TypeError, f"object of type {self.cls.__name__!r} has no len()")
+
+    def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
+        found = self._slot(tx, "__getitem__", key)
+        if found is not None:
+            return found
+        if self.base is not None:
+            return self.base.mp_subscript(tx, key)
+        tx.raise_(TypeError, f"{self.cls.__name__!r} object is not subscriptable")
+
+    def mp_ass_subscript(self, tx: Tracer, key: VariableTracker, value: VariableTracker | None) -> None:
+        args = [key] if value is None else [key, value]
+        if self._slot(tx, "__delitem__" if value is None else "__setitem__", *args) is not None:
+            return
+        if self.base is not None:
+            self.base.mp_ass_subscript(tx, key, value)
+            return
+        what = "deletion" if value is None else "assignment"
+        tx.raise_(TypeError, f"{self.cls.__name__!r} object does not support item {what}")
+
+    def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
+        found = self._slot(tx, "__contains__", item)
+        if found is not None:
+            return tx.constant(tx.truth(found))
+        if self.base is not None and self.method(tx, "__iter__") is None:
+            return self.base.sq_contains(tx, item)
+        return tx.contains_by_iteration(self, item)
+
+    def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
+        found = self._slot(tx, f"__{COMPARE[op]}__", other)
+        if found is not None:
+            return _or_not_implemented(tx, found)
+        if op == "!=":  # object.__ne__ inverts __eq__
+            equal = self._slot(tx, "__eq__", other)
+            if equal is not None:
+                result = _or_not_implemented(tx, equal)
+                return result if result is NOT_IMPLEMENTED else tx.constant(not tx.truth(equal))
+        if self.base is not None:
+            return self.base.tp_richcompare(tx, op, other)
+        return NOT_IMPLEMENTED
+
+    def nb_binary(self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker) -> VariableTracker | object:
+        if left is self:
+            found = self._slot(tx, f"__{BINARY[op]}__", right)
+        else:
+            found = self._slot(tx, f"__r{BINARY[op]}__", left)
+        if found is not None:
+            return _or_not_implemented(tx, found)
+        if self.base is not None:
+            return self.base.nb_binary(tx, op, self.base if left is self else left, self.base if right is self else right)
+        return NOT_IMPLEMENTED
+
+    def nb_inplace(self, tx: Tracer, op: str, right: VariableTracker) -> VariableTracker | object:
+        found = self._slot(tx, f"__i{BINARY[op]}__", right)
+        return NOT_IMPLEMENTED if found is None else _or_not_implemented(tx, found)
+
+    def nb_unary(self, tx: Tracer, op: str) -> VariableTracker:
+        found = self._slot(tx, f"__{UNARY[op]}__")
+        if found is None:
+            tx.raise_(TypeError, f"bad operand type for unary {op}: {self.cls.__name__!r}")
+        return found
+
+    def hash_key(self, tx: Tracer) -> Any:
+        raw = type_lookup(self.cls, "__hash__")
+        if raw is None:
+            tx.raise_(TypeError, f"unhashable type: {self.cls.__name__!r}")
+        if isinstance(raw, types.FunctionType):
+            tx.break_(UNKNOWN_OPERATION, operation="hash()", what=self.describe())
+        if self.base is not None and raw is not object.__hash__:
+            return self.base.hash_key(tx)
+        return self
+
+    def tp_repr(self, tx: Tracer) -> VariableTracker:
+        found = self._slot(tx, "__repr__")
+        if found is None:
+            tx.break_(UNKNOWN_OPERATION, operation="repr()", what=self.describe())
+        return found
+
+    def tp_str(self, tx: Tracer) -> VariableTracker:
+        found = self._slot(tx, "__str__")
+        return self.tp_repr(tx) if found is None else found
+
+    def tp_format(self, tx: Tracer, spec: str) -> VariableTracker:
+        found = self._slot(tx, "__format__", tx.constant(spec))
+        if found is not None:
+            return found
+        if spec:
+            tx.raise_(TypeError, f"unsupported format string passed to {self.cls.__name__}.__format__")
+        return self.tp_str(tx)
+
+    # -- rewritten code
+    def children(self) -> Sequence[VariableTracker]:
+        held = [v for v in self.attrs.values() if v is not None]
+        return held if self.base is None else [*held, *self.base.children()]
+
+    def _store_attributes(self, to: Rebuilder) -> None:
+        for name, value in self.attrs.items():
+            if value is None:
+                to.call_helper(delete_attribute, lambda: to.load(self), lambda: to.load_const(name))
+            else:
+                to.call_helper(set_attribute, lambda: to.load(self), lambda: to.load_const(name), lambda: to.load(value))
+            to.pop()
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.call_helper(new_object, lambda: to.load_class(self.cls), lambda: to.load_const_type(self.base_type()))
+        to.remember(self)
+        if self.base is not None:
+            self.base.fill(to, self)
+        self._store_attributes(to)
+
+    def base_type(self) -> type:
+        """The builtin class whose `__new__` makes the object."""
+        for cls in self.cls.__mro__:
+            if not cls.__flags__ & (1 << 9):  # not a heap type
+                return cls
+        return object
+
+    def write_back(self, to: Rebuilder) -> None:
+        self._store_attributes(to)
+
+
+def _or_not_implemented(tx: Tracer, found: VariableTracker) -> VariableTracker | object:
+    real = found.realize(tx)
+    if real.is_constant() and real.as_constant(tx) is NotImplemented:
+        return NOT_IMPLEMENTED
+    return real
+
+
+class PythonModuleVariable(CallableVariable):
+    """A Python module. Invariant: guarded by identity, or one of torch's or the standard library's."""
+
+    __slots__ = ("attrs", "value")
+    python_type = types.ModuleType
+
+    def __init__(self, value: types.ModuleType, node: Node | None = None) -> None:
+        super().__init__(node)
+        self.value = value
+        self.attrs: dict[str, VariableTracker | None] = {}
+
+    def describe(self) -> str:
+        return f"module {self.value.__name__}"
+
+    def hash_key(self, tx: Tracer) -> Any:
+        return self.value
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        if name in self.attrs:
+            found = self.attrs[name]
+            if found is not None:
+                return found
+        elif name in self.value.__dict__:
+            if self.node is not None:
+                return tx.wrap(self.node.child(DictAttr(name)))
+            return tx.object(self.value.__dict__[name])
+        elif hasattr(self.value, name):  # a lazy module's __getattr__
+            return tx.object(getattr(self.value, name))
+        if self.node is not None:
+            tx.guard_absent(self.node.child(DictAttr(name)))
+        tx.raise_(AttributeError, f"module {self.value.__name__!r} has no attribute {name!r}")
+
+    def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        self.attrs[name] = value
+        tx.mutated(self)
+
+    def children(self) -> Sequence[VariableTracker]:
+        return [v for v in self.attrs.values() if v is not None]
+
+    def write_back(self, to: Rebuilder) -> None:
+        for name, value in self.attrs.items():
+            if value is None:
+                to.call_helper(delete_attribute, lambda: to.load(self), lambda: to.load_const(name))
+            else:
+                to.call_helper(set_attribute, lambda: to.load(self), lambda: to.load_const(name), lambda: to.load(value))
+            to.pop()
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.load_module(self.value.__name__)
+
+
+class ClassVariable(ObjectVariable):
+    """A class written in Python (or any class of the user's). Invariant: guarded by identity."""
+
+    __slots__ = ("attrs",)
+
+    def __init__(self, value: type, node: Node | None = None) -> None:
+        super().__init__(value, node)
+        self.attrs: dict[str, VariableTracker | None] = {}
+
+    def describe(self) -> str:
+        return str(self.value.__qualname__)
+
+    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+        return tx.call_class(self, args, kwargs)
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        cls = self.value
+        if name in self.attrs:
+            found = self.attrs[name]
+            if found is not None:
+                return found
+        meta_raw = type_lookup(type(cls), name)
+        if meta_raw is not ABSENT and is_data_descriptor(meta_raw):
+            return self._meta_descriptor(tx, name, meta_raw)
+        raw = type_lookup(cls, name)
+        node = tx.class_node(cls).child(TypeAttr(name))
+        if raw is not ABSENT:
+            return self._bind(tx, name, raw, node)
+        if meta_raw is not ABSENT:
+            if isinstance(meta_raw, types.FunctionType):
+                return BoundMethodVariable(tx.wrap(tx.class_node(type(cls)).child(TypeAttr(name))), self)
+            return ObjectMethodVariable(self, name)
+        tx.guard_absent(node)
+        tx.raise_(AttributeError, f"type object {cls.__name__!r} has no attribute {name!r}")
+
+    def _meta_descriptor(self, tx: Tracer, name: str, raw: object) -> VariableTracker:
+        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            return tx.constant(getattr(self.value, name))
+        if name in ("__mro__", "__bases__"):
+            return tx.tuple_of([tx.class_variable(c) for c in getattr(self.value, name)])
+        if name == "__class__":
+            return tx.class_variable(type(self.value))
+        if name == "__base__":
+            return tx.class_variable(self.value.__base__)
+        if isinstance(raw, property):
+            return tx.call(tx.property_getter(tx.class_node(type(self.value)).child(TypeAttr(name)), raw), [self])
+        tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
+
+    def _bind(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:
+        if isinstance(raw, types.FunctionType):
+            return tx.wrap(node)
+        if isinstance(raw, staticmethod):
+            return tx.unwrap_method(node, raw)
+        if isinstance(raw, classmethod):
+            return BoundMethodVariable(tx.unwrap_method(node, raw), self)
+        if isinstance(raw, (types.ClassMethodDescriptorType,)):
+            return ObjectMethodVariable(self, name)
+        if isinstance(raw, (property, types.MemberDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType)):
+            return tx.object(raw) if not isinstance(raw, property) else tx.wrap(node)
+        getter = type_lookup(type(raw), "__get__")
+        if isinstance(getter, types.FunctionType):
+            call = tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__")))
+            return tx.call(call, [tx.wrap(node), tx.constant(None), self])
+        return tx.wrap(node)
+
+    def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        if self.node is None:
+            super().tp_setattro(tx, name, value)
+        self.attrs[name] = value
+        tx.mutated(self)
+
+    def children(self) -> Sequence[VariableTracker]:
+        return [v for v in self.attrs.values() if v is not None]
+
+    def write_back(self, to: Rebuilder) -> None:
+        for name, value in self.attrs.items():
+            if value is None:
+                to.call_helper(delattr, lambda: to.load(self), lambda: to.load_const(name))
+            else:
+                to.call_helper(
+                    set_class_attribute, lambda: to.load(self), lambda: to.load_const(name), lambda: to.load(value)
+                )
+            to.pop()
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.load_class(self.value)
+
+
+class SuperVariable(VariableTracker):
+    """`super()`: attribute lookup that starts after a class in the MRO of an object's type."""
+
+    __slots__ = ("owner", "start")
+    python_type = super
+
+    def __init__(self, start: type, owner: VariableTracker) -> None:
+        super().__init__()
+        self.start = start
+        self.owner = owner
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        owner = self.owner
+        is_class = isinstance(owner, ObjectVariable) and isinstance(owner.value, type)
+        cls: type = owner.value if is_class else owner.get_type()  # type: ignore[attr-defined]
+        mro = cls.__mro__
+        for c in mro[mro.index(self.start) + 1 :]:
+            if name not in c.__dict__:
+                continue
+            raw = c.__dict__[name]
+            node = tx.class_node(c).child(TypeAttr(name))
+            if isinstance(raw, types.FunctionType):
+                return tx.wrap(node) if is_class else BoundMethodVariable(tx.wrap(node), owner)
+            if isinstance(raw, staticmethod):
+                return ObjectVariable(raw.__func__) if c is object else tx.unwrap_method(node, raw)
+            if isinstance(raw, classmethod):
+                return BoundMethodVariable(tx.unwrap_method(node, raw), owner if is_class else tx.class_of(owner))
+            if isinstance(raw, property):
+                return tx.call(tx.property_getter(node, raw), [owner])
+            if isinstance(raw, types.BuiltinFunctionType):
+                return ObjectVariable(raw)  # __new__ of a builtin base
+            if isinstance(raw, (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)):
+                return SlotWrapperVariable(owner, c, name)
+            return tx.wrap(node)
+        tx.raise_(AttributeError, f"'super' object has no attribute {name!r}")
+
+    def children(self) -> Sequence[VariableTracker]:
+        return (self.owner,)
+
+
+class SlotWrapperVariable(CallableVariable):
+    """A C method of a builtin base, bound past the overrides of the object's class (`super().__setattr__`)."""
+
+    __slots__ = ("base", "name", "owner")
+    python_type = types.MethodWrapperType
+
+    def __init__(self, owner: VariableTracker, base: type, name: str) -> None:
+        super().__init__()
+        self.owner = owner
+        self.base = base
+        self.name = name
+
+    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+        return tx.call_base_method(self.owner, self.base, self.name, args, kwargs)
+
+    def children(self) -> Sequence[VariableTracker]:
+        return (self.owner,)

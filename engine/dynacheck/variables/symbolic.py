@@ -1,0 +1,112 @@
+"""Symbolic numbers: sizes, ints and floats that an attempt keeps as symbols."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+
+from dynacheck.sources import Node
+from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.tensor import COMPARE, TensorVariable
+
+BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
+    "|": operator.or_,
+}  # fmt: skip
+UNARY: Final[dict[str, Callable[[Any], Any]]] = {"-": operator.neg, "+": operator.pos, "abs": operator.abs}
+
+
+class SymNumberVariable(VariableTracker):
+    """A symbolic int, float or bool.
+
+    Invariant: `sym` is a SymInt, SymFloat or SymBool of the attempt's environment; the recorder makes graph nodes of its
+    expression where the graph uses it.
+    """
+
+    __slots__ = ("sym",)
+
+    def __init__(self, sym: Any, node: Node | None = None) -> None:
+        super().__init__(node)
+        self.sym = sym
+
+    def get_type(self) -> type:
+        return {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}[type(self.sym)]
+
+    def describe(self) -> str:
+        return self.node.user_path if self.node is not None else f"the size expression {self.sym}"
+
+    def as_proxy(self, tx: Tracer) -> Any:
+        return self.sym
+
+    def as_meta(self, tx: Tracer) -> Any:
+        return self.sym
+
+    def _derived(self, tx: Tracer, target: Callable[..., Any], operands: list[VariableTracker]) -> VariableTracker:
+        """The number that an operation on symbols gives; recorded when the graph uses it."""
+        found = tx.evaluate_symbolic(target, [v.as_meta(tx) for v in operands])
+        if isinstance(found, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return SymNumberVariable(found)
+        return tx.constant(found)
+
+    def nb_bool(self, tx: Tracer) -> bool:
+        return bool(tx.specialize(self.sym != 0 if not isinstance(self.sym, torch.SymBool) else self.sym))
+
+    def nb_binary(self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker) -> VariableTracker | object:
+        other = right if left is self else left
+        if isinstance(other, TensorVariable) or not issubclass(other.get_type(), (int, float)):
+            return NOT_IMPLEMENTED
+        if op == "divmod":
+            pair = [self._derived(tx, BINARY["//"], [left, right]), self._derived(tx, BINARY["%"], [left, right])]
+            return tx.tuple_of(pair)
+        return self._derived(tx, BINARY[op], [left, right]) if op in BINARY else NOT_IMPLEMENTED
+
+    def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
+        if isinstance(other, TensorVariable) or not issubclass(other.get_type(), (int, float)):
+            return NOT_IMPLEMENTED
+        return self._derived(tx, COMPARE[op], [self, other])
+
+    def nb_unary(self, tx: Tracer, op: str) -> VariableTracker:
+        if op in UNARY:
+            return self._derived(tx, UNARY[op], [self])
+        if op in ("int", "index") and isinstance(self.sym, torch.SymInt):
+            return self
+        if op == "float" and isinstance(self.sym, torch.SymFloat):
+            return self
+        if op == "float":
+            return self._derived(tx, torch.sym_float, [self])
+        if op == "int":
+            return self._derived(tx, torch.sym_int, [self])
+        return tx.constant(tx.specialize(self.sym)).nb_unary(tx, op)
+
+    def call_math(self, tx: Tracer, fn: Callable[..., Any], operands: list[VariableTracker]) -> VariableTracker:
+        """`math.sqrt`, `math.floor`, `min`, `max` and the like on symbols."""
+        return self._derived(tx, _SYM_FORMS.get(fn, fn), operands)
+
+    def hash_key(self, tx: Tracer) -> Any:
+        return tx.specialize(self.sym)
+
+    def tp_repr(self, tx: Tracer) -> VariableTracker:
+        return tx.constant(repr(tx.specialize(self.sym)))
+
+    def tp_format(self, tx: Tracer, spec: str) -> VariableTracker:
+        return tx.constant(format(tx.specialize(self.sym), spec))
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        return tx.constant(tx.specialize(self.sym)).tp_getattro(tx, name)
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.graph_output(self)
+
+
+_SYM_FORMS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
+    math.sqrt: torch.sym_sqrt if hasattr(torch, "sym_sqrt") else math.sqrt,
+    max: torch.sym_max,
+    min: torch.sym_min,
+    math.floor: math.floor,
+    math.ceil: math.ceil,
+}

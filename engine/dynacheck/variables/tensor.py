@@ -1,0 +1,229 @@
+"""Tensors: a node of the graph and a record of metadata, never a live tensor."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+
+from dynacheck import reasons
+from dynacheck.graph.facts import TensorRef
+from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, instance_dict
+from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.functions import CallableVariable
+
+BINARY: Final = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "@": operator.matmul, "<<": operator.lshift, ">>": operator.rshift,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor,
+}  # fmt: skip
+INPLACE: Final = {
+    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "/": operator.itruediv, "//": operator.ifloordiv,
+    "%": operator.imod, "**": operator.ipow, "@": operator.imatmul, "<<": operator.ilshift, ">>": operator.irshift,
+    "&": operator.iand, "|": operator.ior, "^": operator.ixor,
+}  # fmt: skip
+COMPARE: Final = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+UNARY: Final = {"-": operator.neg, "+": operator.pos, "~": operator.invert, "abs": operator.abs}
+READS_VALUE: Final = frozenset({"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__"})
+TENSOR_ATTRIBUTES: Final = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
+FLAGS: Final = frozenset(
+    {"is_cuda", "is_cpu", "is_sparse", "is_quantized", "is_meta", "is_nested", "is_mkldnn", "is_xpu", "is_mps", "is_sparse_csr"}
+)
+_MARK_NAMES: Final = ("_dynamo_", "_dynacheck_")
+
+
+class TensorVariable(VariableTracker):
+    """A tensor.
+
+    Invariant: `ref` holds its metadata as it is at this point of the trace; a sourced tensor becomes a graph input the
+    first time the graph uses it, and was guarded by its metadata when it was wrapped.
+    """
+
+    __slots__ = ("_proxy", "attrs", "ref")
+
+    def __init__(self, ref: TensorRef, proxy: Any = None, node: Node | None = None) -> None:
+        super().__init__(node)
+        self.ref = ref
+        self._proxy = proxy
+        self.attrs: dict[str, VariableTracker | None] = {}
+
+    def get_type(self) -> type:
+        return self.ref.facts.cls
+
+    def describe(self) -> str:
+        return self.node.user_path if self.node is not None else "a tensor"
+
+    def as_proxy(self, tx: Tracer) -> Any:
+        if self._proxy is None:
+            assert self.node is not None
+            self._proxy = tx.graph_input(self.node, self.ref)
+        return self._proxy
+
+    def as_meta(self, tx: Tracer) -> Any:
+        return self.ref
+
+    def hash_key(self, tx: Tracer) -> Any:
+        return self
+
+    # -- attributes
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        facts = self.ref.facts
+        if name == "shape":
+            return tx.size_of(self)
+        if name in ("dtype", "device", "layout", "requires_grad", "is_leaf"):
+            return tx.constant(getattr(facts, name))
+        if name == "ndim":
+            return tx.constant(len(facts.shape))
+        if name == "itemsize":
+            return tx.constant(facts.dtype.itemsize)
+        if name in FLAGS:
+            return tx.constant(_flag(facts, name))
+        if name == "__class__":
+            return tx.class_variable(facts.cls)
+        if name in TENSOR_ATTRIBUTES:
+            return tx.record("call_function", getattr, [self, tx.constant(name)])
+        if name == "grad" and "grad" not in self.attrs:
+            return self._grad(tx)
+        if name in self.attrs:
+            found = self.attrs[name]
+            if found is not None:
+                return found
+        return self._other_attribute(tx, name)
+
+    def _grad(self, tx: Tracer) -> VariableTracker:
+        if self.node is not None:
+            return tx.wrap(self.node.child(CAttr("grad")))
+        return tx.constant(None)
+
+    def _other_attribute(self, tx: Tracer, name: str) -> VariableTracker:
+        if self.node is not None:
+            attributes = instance_dict(self.node.peek())
+            child = self.node.child(DictAttr(name))
+            if attributes is not None and name in attributes:
+                return tx.wrap(child)
+        found = getattr(torch.Tensor, name, ABSENT)
+        if found is ABSENT:
+            if self.node is not None:
+                tx.guard_absent(self.node.child(DictAttr(name)))
+            tx.raise_(AttributeError, f"{self.get_type().__name__!r} object has no attribute {name!r}")
+        if callable(found):
+            return TensorMethodVariable(self, name)
+        tx.break_(reasons.UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
+
+    def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        tx.store_tensor_attribute(self, name, value)
+
+    # -- methods
+    def call_method(
+        self, tx: Tracer, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """Call a tensor method by name: answered from metadata, recorded, or a break."""
+        return tx.call_tensor_method(self, name, args, kwargs)
+
+    # -- operators
+    def nb_bool(self, tx: Tracer) -> bool:
+        tx.break_(reasons.DATA_DEPENDENT_BRANCH, opname="bool()")
+
+    def sq_length(self, tx: Tracer) -> VariableTracker:
+        shape = self.ref.facts.shape
+        if not shape:
+            tx.raise_(TypeError, "len() of a 0-d tensor")
+        return tx.size_item(self, 0)
+
+    def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
+        return tx.record("call_function", operator.getitem, [self, key])
+
+    def mp_ass_subscript(self, tx: Tracer, key: VariableTracker, value: VariableTracker | None) -> None:
+        if value is None:
+            tx.raise_(TypeError, "Tensor does not support deleting items")
+        tx.record("call_function", operator.setitem, [self, key, value])
+
+    def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
+        tx.break_(reasons.DATA_DEPENDENT_BRANCH, opname="in")
+
+    def tp_iter(self, tx: Tracer) -> VariableTracker:
+        if not self.ref.facts.shape:
+            tx.raise_(TypeError, "iteration over a 0-d tensor")
+        return tx.iterate_tensor(self)
+
+    def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
+        if not _operand(other):
+            return tx.constant(op == "!=") if op in ("==", "!=") else NOT_IMPLEMENTED
+        return tx.record("call_function", COMPARE[op], [self, other])
+
+    def nb_binary(self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker) -> VariableTracker | object:
+        if op not in BINARY or not _operand(right if left is self else left):
+            return NOT_IMPLEMENTED
+        return tx.record("call_function", BINARY[op], [left, right])
+
+    def nb_inplace(self, tx: Tracer, op: str, right: VariableTracker) -> VariableTracker | object:
+        if op not in INPLACE or not _operand(right):
+            return NOT_IMPLEMENTED
+        return tx.record("call_function", INPLACE[op], [self, right])
+
+    def nb_unary(self, tx: Tracer, op: str) -> VariableTracker:
+        if op in UNARY:
+            return tx.record("call_function", UNARY[op], [self])
+        return self.call_method(tx, f"__{op}__", [], {})
+
+    def tp_repr(self, tx: Tracer) -> VariableTracker:
+        tx.break_(reasons.SCALAR_OUTPUT, call="repr()")
+
+    def tp_format(self, tx: Tracer, spec: str) -> VariableTracker:
+        tx.break_(reasons.SCALAR_OUTPUT, call="format()")
+
+    # -- rewritten code
+    def children(self) -> Sequence[VariableTracker]:
+        return [v for v in self.attrs.values() if v is not None]
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.graph_output(self)
+
+    def write_back(self, to: Rebuilder) -> None:
+        for name, value in self.attrs.items():
+            assert value is not None
+            to.load(value)
+            to.load(self)
+            to.store_attr(name)
+
+
+def _flag(facts: Any, name: str) -> bool:
+    if name in ("is_cuda", "is_cpu", "is_meta", "is_xpu", "is_mps"):
+        return bool(facts.device.type == name[3:])
+    return False  # sparse, quantized, nested and mkldnn tensors have no facts
+
+
+def _operand(value: VariableTracker) -> bool:
+    """Whether a tensor operator takes it: a tensor or a number."""
+    if isinstance(value, TensorVariable):
+        return True
+    return issubclass(value.get_type(), (int, float, complex, bool))
+
+
+class TensorMethodVariable(CallableVariable):
+    """A tensor method that was loaded and not called yet."""
+
+    __slots__ = ("name", "owner")
+    python_type = type(torch.Tensor.add)
+
+    def __init__(self, owner: TensorVariable, name: str) -> None:
+        super().__init__()
+        self.owner = owner
+        self.name = name
+
+    def describe(self) -> str:
+        return f"Tensor.{self.name}"
+
+    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+        return self.owner.call_method(tx, self.name, args, kwargs)
+
+    def children(self) -> Sequence[VariableTracker]:
+        return (self.owner,)
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.load(self.owner)
+        to.load_attr(self.name)

@@ -1,0 +1,244 @@
+"""From a value of the frame to its tracker, with the guards that it needs: by exact type, through a table."""
+
+from __future__ import annotations
+
+import enum
+import random
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from dynacheck import reasons
+from dynacheck.graph.facts import UnsupportedTensor
+from dynacheck.guards import Absent, CodeIs, EnumIs, Is, MarksAre, TypeIs, ValueIs
+from dynacheck.sources import ABSENT, CAttr, CellContents, Node, type_lookup
+from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.cells import CellVariable
+from dynacheck.variables.constant import ConstantVariable, is_constant_value
+from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
+from dynacheck.variables.modules import NNModuleVariable
+from dynacheck.variables.objects import ClassVariable, PythonModuleVariable, UserObjectVariable
+from dynacheck.variables.tensor import TensorMethodVariable, TensorVariable
+
+Wrapper = Callable[[Tracer, Node, Any], VariableTracker]
+TABLE: Final[dict[type, Wrapper]] = {}
+"""Wrappers by exact type; the families fill it (see `families.py`)."""
+
+
+def wraps(*types_: type) -> Callable[[Wrapper], Wrapper]:
+    """Register a wrapper for exact types."""
+
+    def add(wrapper: Wrapper) -> Wrapper:
+        for cls in types_:
+            TABLE[cls] = wrapper
+        return wrapper
+
+    return add
+
+
+IDENTITY_FREE: Final = frozenset({int, float, str, bytes, bool, complex, type(None), type(...), tuple, frozenset, slice, range})
+
+
+def wrap_value(tx: Tracer, node: Node) -> VariableTracker:
+    """The tracker of the value at a node, guards installed.
+
+    Args:
+        tx: the translator.
+        node: where the value is.
+
+    Returns:
+        Its tracker. Values met before by another path give the same tracker (the translator looks that up).
+    """
+    value = node.peek()
+    if value is ABSENT:
+        raise AssertionError(f"{node.path} leads nowhere")
+    wrapper = TABLE.get(type(value))
+    if wrapper is not None:
+        return wrapper(tx, node, value)
+    return _by_kind(tx, node, value)
+
+
+def _by_kind(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    """Values whose exact type is in no table: by what they derive from."""
+    if isinstance(value, torch.Tensor):
+        return wrap_tensor(tx, node, value)
+    if isinstance(value, nn.Module):
+        return wrap_module(tx, node, value)
+    if isinstance(value, type):
+        return wrap_class(tx, node, value)
+    if isinstance(value, enum.Enum):
+        tx.guard(node, EnumIs(value))
+        return ConstantVariable(value, node)
+    if is_constant_value(value):
+        tx.guard(node, Is(value))
+        return ConstantVariable(value, node)
+    if callable(value) and isinstance(value, OBJECT_TYPES):
+        tx.guard(node, Is(value))
+        return ObjectVariable(value, node)
+    return wrap_user_object(tx, node, value)
+
+
+OBJECT_TYPES: Final = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    torch._ops.OpOverload,
+    torch._ops.OpOverloadPacket,
+)
+
+
+@wraps(type(None), bool, str, bytes, complex, type(...), type(NotImplemented))
+def wrap_constant(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, ValueIs(value))
+    return ConstantVariable(value, node)
+
+
+@wraps(int, float)
+def wrap_number(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    """A symbol where the value's history or the user asks for one, else a constant."""
+    symbol = tx.symbol_for_number(node, value)
+    if symbol is not None:
+        return symbol
+    tx.guard(node, ValueIs(value))
+    return ConstantVariable(value, node)
+
+
+@wraps(torch.dtype, torch.layout, torch.memory_format, torch.device)
+def wrap_torch_constant(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, ValueIs(value))
+    return ConstantVariable(value, node)
+
+
+@wraps(types.CodeType)
+def wrap_code(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, Is(value))
+    return ConstantVariable(value, node)
+
+
+@wraps(torch.Tensor, nn.Parameter)
+def wrap_tensor(tx: Tracer, node: Node, value: torch.Tensor) -> VariableTracker:
+    """A tensor, guarded by its metadata; symbolic where its history or a mark asks for it."""
+    cls = type(value)
+    if cls not in (torch.Tensor, nn.Parameter):
+        if isinstance(value, nn.Parameter) and type_lookup(cls, "__torch_function__") is type_lookup(
+            torch.Tensor, "__torch_function__"
+        ):
+            pass
+        elif isinstance(value, nn.parameter.Buffer) if hasattr(nn.parameter, "Buffer") else False:
+            pass
+        else:
+            tx.break_(reasons.TENSOR_KIND, what=cls.__name__)
+    try:
+        return tx.wrap_tensor(node, value)
+    except UnsupportedTensor as error:
+        tx.break_(reasons.TENSOR_KIND, what=error.reason)
+
+
+@wraps(types.FunctionType)
+def wrap_function(tx: Tracer, node: Node, value: types.FunctionType) -> VariableTracker:
+    """By identity where the function is one of a module or class, by `__code__` where it is made again and again."""
+    if value.__closure__ or "<locals>" in value.__qualname__ or value.__name__ == "<lambda>":
+        tx.guard(node, CodeIs(value))
+    else:
+        tx.guard(node, Is(value))
+    return UserFunctionVariable(value, node)
+
+
+@wraps(types.MethodType)
+def wrap_method(tx: Tracer, node: Node, value: types.MethodType) -> VariableTracker:
+    tx.guard(node, TypeIs(types.MethodType))
+    function, owner = tx.wrap(node.child(CAttr("__func__"))), tx.wrap(node.child(CAttr("__self__")))
+    return BoundMethodVariable(function, owner, node)
+
+
+@wraps(types.BuiltinFunctionType)
+def wrap_builtin_function(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    """A C function, or a C method bound to an object."""
+    owner = getattr(value, "__self__", None)
+    if owner is None or isinstance(owner, (types.ModuleType, type)):
+        tx.guard(node, Is(value))
+        return ObjectVariable(value, node)
+    if isinstance(owner, torch.Tensor):
+        tensor = tx.wrap(node.child(CAttr("__self__"))).realize(tx)
+        assert isinstance(tensor, TensorVariable)
+        return TensorMethodVariable(tensor, value.__name__)
+    name = value.__name__
+    if type(owner).__module__.startswith("torch"):
+        tx.guard(node, Is(value))
+        return ObjectVariable(value, node)
+    tx.guard(node, TypeIs(types.BuiltinFunctionType))
+    tx.guard(node.child(CAttr("__name__")), ValueIs(name))
+    return tx.wrap(node.child(CAttr("__self__"))).realize(tx).tp_getattro(tx, name)
+
+
+@wraps(types.ModuleType)
+def wrap_python_module(tx: Tracer, node: Node, value: types.ModuleType) -> VariableTracker:
+    tx.guard(node, Is(value))
+    return PythonModuleVariable(value, node)
+
+
+@wraps(types.CellType)
+def wrap_cell(tx: Tracer, node: Node, value: types.CellType) -> VariableTracker:
+    found = tx.cell_of(node)
+    assert isinstance(found, CellVariable)
+    return found
+
+
+@wraps(type)
+def wrap_class(tx: Tracer, node: Node, value: type) -> VariableTracker:
+    tx.guard(node, Is(value))
+    return class_tracker(value, node)
+
+
+def class_tracker(value: type, node: Node | None) -> VariableTracker:
+    """The tracker of a class: handlers know builtin ones and torch's by themselves."""
+    return ClassVariable(value, node) if is_user_class(value) else ObjectVariable(value, node)
+
+
+def is_user_class(cls: type) -> bool:
+    """A class made by Python code, outside the standard library's C types."""
+    return bool(cls.__flags__ & (1 << 9)) and not (
+        cls.__module__ in sys.stdlib_module_names and cls.__module__ not in ("typing", "types") and cls.__module__ == "builtins"
+    )
+
+
+@wraps(property, staticmethod, classmethod)
+def wrap_descriptor(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, Is(value))
+    return ObjectVariable(value, node)
+
+
+@wraps(random.Random)
+def wrap_random(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, Is(value))
+    return ObjectVariable(value, node)
+
+
+def wrap_module(tx: Tracer, node: Node, value: nn.Module) -> VariableTracker:
+    """An nn.Module, structurally: its exact type here, what is read from it where it is read."""
+    if isinstance(value, (nn.RNNBase, nn.RNNCellBase)) and isinstance(value, nn.RNNBase):
+        tx.break_(reasons.RNN, what=f"nn.{type(value).__name__}")
+    tx.guard(node, TypeIs(type(value)))
+    return NNModuleVariable(value, node)
+
+
+def wrap_user_object(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    """An object of a class written in Python (perhaps with a builtin base)."""
+    cls = type(value)
+    tx.guard(node, TypeIs(cls))
+    return UserObjectVariable(cls, value, node, tx.builtin_base(node, value))
+
+
+def absent(tx: Tracer, node: Node) -> None:
+    """Assume that the path leads nowhere."""
+    tx.guard(node, Absent())
+
+
+__all__ = ["CellContents", "MarksAre", "TABLE", "absent", "class_tracker", "is_user_class", "wrap_value", "wraps"]
