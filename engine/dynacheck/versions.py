@@ -21,6 +21,9 @@ PY312: Final = python_since(3, 12)
 PY313: Final = python_since(3, 13)
 PY314: Final = python_since(3, 14)
 
+SKIPS_POP_AFTER_LOOP: Final = PY313 and not PY314
+"""Whether an exhausted FOR_ITER jumps past END_FOR and the POP_TOP after it, not past END_FOR alone."""
+
 
 def torch_version() -> tuple[int, int] | None:
     """Return (major, minor) of the torch that is loaded, or None when it isn't imported.

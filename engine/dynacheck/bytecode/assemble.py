@@ -139,15 +139,6 @@ def _extended(arg: int) -> int:
     return 0 if arg < 256 else 1 if arg < 65536 else 2 if arg < 16777216 else 3
 
 
-def _pair(op: int, first: int, second: int) -> list[tuple[int, int]]:
-    """Return (opcode, arg) rows for a fused pair of locals: one while both slots fit in 4 bits, else two."""
-    if first < 16 and second < 16:
-        return [(op, first << 4 | second)]
-    name = OPNAME[op]
-    half = len(name) // 2 if name.startswith("LOAD") or name.endswith("STORE_FAST") else name.index("_LOAD")
-    return [(OPMAP[name[:half]], first), (OPMAP[name[half + 1 :]], second)]
-
-
 class _Assembly:
     """One run of the assembler."""
 
@@ -155,7 +146,7 @@ class _Assembly:
         self.ops = ops
         self.shape = shape
         self.base = base
-        self.rows: list[list[tuple[int, int]]] = []  # (opcode, arg) of each operation; a split pair has two
+        self.args: list[int] = []
         self.units: list[int] = []
         self.starts: list[int] = []
 
@@ -163,37 +154,38 @@ class _Assembly:
         """Number slots, then jumps: sizes only grow, until every distance fits."""
         shape = self.shape
         jumps: list[tuple[int, Label]] = []
-        rows, units = self.rows, self.units
+        args, units = self.args, self.units
         for index, op in enumerate(self.ops):
-            code, arg = op.opcode, op.arg
-            kind = type(arg)
-            if kind is int:
-                number: int = arg  # type: ignore[assignment]
-            elif kind is Local:
-                number = shape.local(arg)  # type: ignore[arg-type]
-            elif kind is Cell:
-                number = shape.cell(arg)  # type: ignore[arg-type]
-            elif isinstance(arg, Label):
+            arg = op.arg
+            if type(arg) is int:
+                number = arg
+            elif type(arg) is Local:
+                number = shape.local(arg)
+            elif type(arg) is Cell:
+                number = shape.cell(arg)
+            elif type(arg) is Label:
                 jumps.append((index, arg))
                 number = 0
             else:
-                pair = _pair(code, *(self.slot(name) for name in arg))  # type: ignore[union-attr,arg-type]
-                rows.append(pair)
-                units.append(sum(1 + _extended(slot) for _, slot in pair))
-                continue
-            rows.append([(code, number)])
-            units.append(1 + (0 if number < 256 else _extended(number)) + CACHES[code])
+                number = self.pair(arg)  # type: ignore[arg-type]
+            args.append(number)
+            units.append(1 + (0 if number < 256 else _extended(number)) + CACHES[op.opcode])
         self.place()
         while self.jump(jumps):
             self.place()
+
+    def pair(self, names: "tuple[Local | Cell, Local | Cell]") -> int:
+        first, second = (
+            self.shape.cell(name) if type(name) is Cell else self.shape.local(name) for name in names
+        )
+        if first > 15 or second > 15:
+            raise ValueError("a fused pair of locals needs slots below 16")
+        return first << 4 | second
 
     def position(self, label: Label) -> int:
         if label.position is None:
             raise ValueError("a label was never placed")
         return label.position + self.base
-
-    def slot(self, name: "Local | Cell") -> int:
-        return self.shape.cell(name) if type(name) is Cell else self.shape.local(name)
 
     def place(self) -> None:
         starts = self.starts
@@ -209,15 +201,14 @@ class _Assembly:
         starts = self.starts
         grown = False
         for index, label in jumps:
-            target = self.position(label)
             code = self.ops[index].opcode
-            distance = starts[target] - starts[index + 1]
+            distance = starts[self.position(label)] - starts[index + 1]
             if code in BACKWARD:
                 distance = -distance
             if distance < 0:
                 raise ValueError(f"{OPNAME[code]} can't go in that direction")
+            self.args[index] = distance
             size = 1 + _extended(distance) + CACHES[code]
-            self.rows[index] = [(code, distance)]
             if size > self.units[index]:
                 self.units[index] = size
                 grown = True
@@ -225,22 +216,16 @@ class _Assembly:
 
     def code(self) -> bytes:
         out = bytearray()
-        for rows, units in zip(self.rows, self.units):
-            if len(rows) == 1:
-                op, arg = rows[0]
-                caches = CACHES[op]
-                if units > 1 + caches:
-                    for shift in range(8 * (units - 1 - caches), 0, -8):
-                        out += bytes((EXTENDED_ARG, (arg >> shift) & 255))
-                out.append(op)
-                out.append(arg & 255)
-                if caches:
-                    out += bytes(2 * caches)
-            else:
-                for op, arg in rows:
-                    for shift in range(8 * _extended(arg), 0, -8):
-                        out += bytes((EXTENDED_ARG, (arg >> shift) & 255))
-                    out += bytes((op, arg & 255))
+        for op, arg, units in zip(self.ops, self.args, self.units):
+            code = op.opcode
+            caches = CACHES[code]
+            if units > 1 + caches:
+                for shift in range(8 * (units - 1 - caches), 0, -8):
+                    out += bytes((EXTENDED_ARG, (arg >> shift) & 255))
+            out.append(code)
+            out.append(arg & 255)
+            if caches:
+                out += bytes(2 * caches)
         return bytes(out)
 
     def handlers(self) -> bytes:
@@ -264,7 +249,7 @@ class _Assembly:
 
     def stack_size(self) -> int:
         """Return the greatest stack depth over all paths from the first operation."""
-        ops, rows = self.ops, self.rows
+        ops, args = self.ops, self.args
         depths: list[int] = [-1] * (len(ops) + 1)
         greatest = 1
         todo: list[tuple[int, int]] = [(0, 0)]
@@ -278,12 +263,11 @@ class _Assembly:
                     todo.append((self.position(cover.target), cover.depth + cover.lasti + 1))
                 code, label = op.opcode, op.arg
                 if isinstance(label, Label):
-                    jumped = depth + effect(code, rows[index][0][1], jump=True)
+                    jumped = depth + effect(code, args[index], jump=True)
                     greatest = max(greatest, jumped)
                     todo.append((self.position(label), jumped))
-                for row_code, arg in rows[index]:
-                    depth += effect(row_code, arg if row_code in HAS_ARG else None, jump=False)
-                    greatest = max(greatest, depth)
+                depth += effect(code, args[index] if code in HAS_ARG else None, jump=False)
+                greatest = max(greatest, depth)
                 if code in ENDS:
                     break
                 index += 1

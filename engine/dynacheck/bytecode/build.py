@@ -141,6 +141,14 @@ class Builder:
         """Push a local that is known to be bound (unchecked on 3.12+)."""
         self.emit("LOAD_FAST", self._local(name))
 
+    def take_fast(self, name: str) -> None:
+        """Push a local that is known to be bound, and unbind it."""
+        if PY312:
+            self.emit("LOAD_FAST_AND_CLEAR", self._local(name))
+        else:
+            self.load_bound(name)
+            self.delete_fast(name)
+
     def store_fast(self, name: str) -> None:
         """Pop into a local."""
         self.emit("STORE_FAST", self._local(name))

@@ -2,13 +2,27 @@
 
 from collections.abc import Collection
 from types import CodeType
+from typing import Final
 
 from dynacheck.bytecode.assemble import Shape, assemble_shape
 from dynacheck.bytecode.build import Builder
 from dynacheck.bytecode.decode import DecodedCode, decode
 from dynacheck.bytecode.instruction import Instruction
-from dynacheck.bytecode.operands import CELLS, LOCALS, PAIRS
+from dynacheck.bytecode.operands import CELLS, LOCALS, OPMAP, PAIRS
 from dynacheck.bytecode.ops import Cell, Cover, Label, Local, Op, Operand
+
+_PLAIN: Final[dict[int, tuple[int, ...]]] = {
+    OPMAP[name]: tuple(OPMAP[part] for part in parts)
+    for name, parts in {
+        "LOAD_FAST_BORROW": ("LOAD_FAST",),
+        "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
+        "LOAD_FAST_BORROW_LOAD_FAST_BORROW": ("LOAD_FAST", "LOAD_FAST"),
+        "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
+        "STORE_FAST_STORE_FAST": ("STORE_FAST", "STORE_FAST"),
+    }.items()
+    if name in OPMAP
+}
+"""What to copy instead, where slots get other numbers."""
 
 
 class Copier:
@@ -19,11 +33,14 @@ class Copier:
     Args:
         builder: where to append.
         decoded: what to copy from.
+        verbatim: keep fused pairs and borrowing loads: only where slots keep their numbers and what is loaded
+            stays where it was.
     """
 
-    def __init__(self, builder: Builder, decoded: DecodedCode) -> None:
+    def __init__(self, builder: Builder, decoded: DecodedCode, *, verbatim: bool = False) -> None:
         self.builder = builder
         self.decoded = decoded
+        self.verbatim = verbatim
         self.labels: dict[int, Label] = {}
         self._covers: dict[tuple[int, int, bool], Cover] = {}
 
@@ -71,9 +88,14 @@ class Copier:
         if instruction.is_jump_target or index in self.labels:
             builder.place(self.label(index))
         cover = self.cover(index) if handler else builder.cover
-        builder.ops.append(
-            Op(instruction.opcode, self.operand(instruction), instruction.positions, cover, index)
-        )
+        positions, opcode = instruction.positions, instruction.opcode
+        operand = self.operand(instruction)
+        if not self.verbatim and opcode in _PLAIN:
+            operands = operand if isinstance(operand, tuple) else (operand,)
+            for plain, part in zip(_PLAIN[opcode], operands):
+                builder.ops.append(Op(plain, part, positions, cover, index))
+        else:
+            builder.ops.append(Op(opcode, operand, positions, cover, index))
 
     def copy_range(self, start: int, stop: int, *, only: Collection[int] | None = None) -> None:
         """Append instructions start ≤ i < stop (of `only`, if given) in order, with their handlers."""
@@ -91,7 +113,7 @@ def rebuild(code: CodeType) -> CodeType:
     True
     """
     builder = Builder(code)
-    copier = Copier(builder, decode(code))
+    copier = Copier(builder, decode(code), verbatim=True)
     copier.copy_range(0, len(copier.decoded))
     return assemble_shape(
         builder.ops,

@@ -159,7 +159,7 @@ def blocks(decoded: DecodedCode, index: int) -> tuple[Block, ...]:
         index: the instruction.
 
     Returns:
-        `with`, `try … except`, `try … finally` and clean-up blocks whose handlers an exception raised there meets.
+        The blocks whose handlers an exception raised there meets.
 
     >>> from dynacheck.bytecode.decode import decode
     >>> def f(lock, x):

@@ -42,6 +42,13 @@ class Liveness:
         return tuple(self._names[slot] for slot in self.slots(index) if slot in self._cells)
 
 
+def reads_first_argument(decoded: DecodedCode) -> bool:
+    """Return whether calls in the code may read slot 0 unseen: `super()` without arguments does."""
+    if "__class__" not in decoded.code.co_freevars or not decoded.nargs:
+        return False
+    return any(i.opname == "LOAD_GLOBAL" and i.argval == "super" for i in decoded)
+
+
 def _uses_and_kills(instruction: Instruction, cells: frozenset[int]) -> tuple[int, int]:
     """Return the masks of slots that an instruction needs, and that it overwrites without need of them."""
     op, arg = instruction.opcode, instruction.arg
@@ -67,10 +74,10 @@ def _solve(decoded: DecodedCode) -> list[int]:
     cells = decoded.cell_slots
     count = len(instructions)
     use, keep = [0] * count, [-1] * count
-    implicit_super = "__class__" in decoded.slots and decoded.nargs > 0
+    implicit_super = reads_first_argument(decoded)
     for instruction in instructions:
         uses, kills = _uses_and_kills(instruction, cells)
-        if implicit_super and instruction.argval == "super" and instruction.opname == "LOAD_GLOBAL":
+        if implicit_super and instruction.opname.startswith("CALL"):
             uses |= 1
         use[instruction.index], keep[instruction.index] = uses, ~kills
     live = [0] * count
