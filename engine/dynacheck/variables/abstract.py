@@ -1,7 +1,8 @@
 """The rules above the slots, as CPython's `Objects/abstract.c` and `Objects/object.c` have them.
 
-Which operand is asked first, what `NotImplemented` leads to, what stands in for a missing slot and how the error
-reads is decided here; trackers only answer their slots. Every function takes lazy trackers and realizes them.
+Which operand is asked first, what `NotImplemented` leads to, what stands in for a missing slot and how
+errors read is decided here; trackers only answer their slots. Every function takes lazy trackers and
+realizes them.
 """
 
 from __future__ import annotations

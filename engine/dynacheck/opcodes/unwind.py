@@ -1,0 +1,29 @@
+"""Where a raised exception goes: the frame's exception table."""
+
+from __future__ import annotations
+
+from dynacheck.bytecode.instruction import Instruction
+from dynacheck.opcodes.table import Machine
+from dynacheck.variables.base import ObservedException
+
+
+def unwind(tx: Machine, inst: Instruction, observed: ObservedException) -> bool:
+    """Go to the handler that covers an instruction, as `exception_unwind` of CPython's `ceval.c` does.
+
+    Args:
+        tx: the frame.
+        inst: the instruction that raised.
+        observed: what it raised.
+
+    Returns:
+        False when no handler covers the instruction: the exception leaves the frame.
+    """
+    handler = inst.handler
+    if handler is None:
+        return False
+    del tx.stack[handler.depth :]
+    if handler.lasti:
+        tx.push(tx.constant(inst.offset // 2))  # in code units
+    tx.push(observed.exception)
+    tx.jump_to(handler.target)
+    return True
