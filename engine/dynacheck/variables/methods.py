@@ -1,12 +1,52 @@
-"""Methods of builtin objects that were loaded but not called yet: `[].append`, `"".join`."""
+"""Objects of builtin types: how their methods and attributes are found, called and worded when misused."""
 
 from __future__ import annotations
 
-from types import BuiltinMethodType
-from typing import Any
+import inspect
+from collections.abc import Callable
+from functools import cache
+from types import BuiltinMethodType, MappingProxyType
+from typing import Any, Final, NoReturn
 
-from dynacheck.sources import Node
-from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
+from dynacheck.sources import ABSENT, Node, type_lookup
+from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
+
+BINARY_DUNDERS: Final = MappingProxyType(
+    {
+        "add": "+",
+        "sub": "-",
+        "mul": "*",
+        "truediv": "/",
+        "floordiv": "//",
+        "mod": "%",
+        "pow": "**",
+        "matmul": "@",
+        "lshift": "<<",
+        "rshift": ">>",
+        "and": "&",
+        "or": "|",
+        "xor": "^",
+        "divmod": "divmod",
+    }
+)
+"""Operators by the middle of their special methods' names."""
+
+COMPARE_DUNDERS: Final = MappingProxyType(
+    {"__lt__": "<", "__le__": "<=", "__eq__": "==", "__ne__": "!=", "__gt__": ">", "__ge__": ">="}
+)
+
+UNARY_DUNDERS: Final = MappingProxyType(
+    {
+        "__neg__": "-",
+        "__pos__": "+",
+        "__invert__": "~",
+        "__abs__": "abs",
+        "__int__": "int",
+        "__float__": "float",
+        "__index__": "index",
+        "__complex__": "complex",
+    }
+)
 
 
 class BuiltinMethodVariable(VariableTracker):
@@ -37,10 +77,21 @@ class BuiltinMethodVariable(VariableTracker):
         if name in ("__name__", "__qualname__"):
             kind = self.owner.get_type().__name__
             return tx.constant(self.name if name == "__name__" else f"{kind}.{self.name}")
+        if not hasattr(BuiltinMethodType, name):
+            tx.raise_(AttributeError, f"'builtin_function_or_method' object has no attribute {name!r}")
         return super().tp_getattro(tx, name)
 
     def nb_bool(self, tx: Tracer) -> bool:
         return True
+
+    def hash_key(self, tx: Tracer) -> Any:
+        return (BuiltinMethodVariable, self.owner, self.name)
+
+    def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
+        if op not in ("==", "!=") or not isinstance(other, BuiltinMethodVariable):
+            return NOT_IMPLEMENTED
+        same = self.name == other.name and self.owner.realize(tx) is other.owner.realize(tx)
+        return tx.constant(same is (op == "=="))
 
     def reconstruct(self, to: Rebuilder) -> None:
         to.load(self.owner)
@@ -48,3 +99,176 @@ class BuiltinMethodVariable(VariableTracker):
 
     def children(self) -> tuple[VariableTracker, ...]:
         return (self.owner,)
+
+
+@cache
+def _arity(function: Callable[..., Any]) -> tuple[int, float, frozenset[str], bool]:
+    """Of a method `(self, tx, ...)`: least and most positional arguments, keywords, whether it takes any."""
+    least, most, names, any_name = 0, 0.0, set(), False
+    for parameter in list(inspect.signature(function).parameters.values())[2:]:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            most = float("inf")
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            any_name = True
+        else:
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                most += 1
+                least += parameter.default is parameter.empty
+            if parameter.kind is not parameter.POSITIONAL_ONLY:
+                names.add(parameter.name)
+    return least, most, frozenset(names), any_name
+
+
+def accepts(method: Any, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> bool:
+    """Whether a bound method `(tx, ...)` can be called with these arguments."""
+    least, most, names, any_name = _arity(method.__func__)
+    if not any_name and not names.issuperset(kwargs):
+        return False
+    return least - len(kwargs) <= len(args) <= most and (bool(kwargs) or len(args) >= least)
+
+
+def _slot(name: str) -> Callable[..., VariableTracker] | None:
+    """The slot behind a special method, as a function of (self, tx, *arguments)."""
+    if name in COMPARE_DUNDERS:
+        op = COMPARE_DUNDERS[name]
+        return lambda self, tx, other: _or_not_implemented(tx, self.tp_richcompare(tx, op, other.realize(tx)))
+    if name in UNARY_DUNDERS:
+        return lambda self, tx: self.nb_unary(tx, UNARY_DUNDERS[name])
+    middle = name[2:-2]
+    if middle in BINARY_DUNDERS:
+        op = BINARY_DUNDERS[middle]
+        return lambda self, tx, o: _or_not_implemented(tx, self.nb_binary(tx, op, self, o.realize(tx)))
+    if middle[:1] == "r" and middle[1:] in BINARY_DUNDERS:
+        op = BINARY_DUNDERS[middle[1:]]
+        return lambda self, tx, o: _or_not_implemented(tx, self.nb_binary(tx, op, o.realize(tx), self))
+    if middle[:1] == "i" and middle[1:] in BINARY_DUNDERS:
+        op = BINARY_DUNDERS[middle[1:]]
+        return lambda self, tx, o: _or_not_implemented(tx, self.nb_inplace(tx, op, o.realize(tx)))
+    return _OTHER_SLOTS.get(name)
+
+
+def _or_not_implemented(tx: Tracer, value: VariableTracker | object) -> VariableTracker:
+    return value if isinstance(value, VariableTracker) else tx.constant(NotImplemented)
+
+
+def _next(self: VariableTracker, tx: Tracer) -> VariableTracker:
+    item = self.tp_iternext(tx)
+    if item is None:
+        tx.raise_(StopIteration)
+    return item
+
+
+def _store(self: VariableTracker, tx: Tracer, *args: VariableTracker) -> VariableTracker:
+    self.mp_ass_subscript(tx, args[0], args[1] if len(args) == 2 else None)
+    return tx.constant(None)
+
+
+def _getattribute(self: VariableTracker, tx: Tracer, name: VariableTracker) -> VariableTracker:
+    return self.tp_getattro(tx, name.realize(tx).as_constant(tx))
+
+
+def _format(self: VariableTracker, tx: Tracer, spec: VariableTracker) -> VariableTracker:
+    return self.tp_format(tx, spec.realize(tx).as_constant(tx))
+
+
+_OTHER_SLOTS: Final[dict[str, Callable[..., VariableTracker]]] = {
+    "__len__": lambda self, tx: self.sq_length(tx),
+    "__bool__": lambda self, tx: tx.constant(self.nb_bool(tx)),
+    "__getitem__": lambda self, tx, key: self.mp_subscript(tx, key),
+    "__setitem__": _store,
+    "__delitem__": _store,
+    "__contains__": lambda self, tx, item: self.sq_contains(tx, item),
+    "__iter__": lambda self, tx: self.tp_iter(tx),
+    "__next__": _next,
+    "__hash__": lambda self, tx: tx.constant(hash(self.hash_key(tx))),
+    "__repr__": lambda self, tx: self.tp_repr(tx),
+    "__str__": lambda self, tx: self.tp_str(tx),
+    "__format__": _format,
+    "__getattribute__": _getattribute,
+}
+
+
+class BuiltinObject(VariableTracker):
+    """An object of a builtin type: methods are `m_<name>`, data attributes `a_<name>`, the rest its slots."""
+
+    __slots__ = ()
+
+    def sample(self) -> Any:
+        """An empty object of the type; misuse is tried on it for CPython's wording of the error."""
+        return self.get_type()()
+
+    def changing(self, tx: Tracer) -> None:
+        """Called before the contents change."""
+        if self.node is not None:
+            tx.mutated(self)
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        data = getattr(self, "a_" + name, None)
+        if data is not None:
+            value: VariableTracker = data(tx)
+            return value
+        cls = self.get_type()
+        if name == "__class__":
+            return tx.object(cls)
+        found = type_lookup(cls, name)
+        if found is ABSENT:
+            tx.raise_(AttributeError, f"{cls.__name__!r} object has no attribute {name!r}")
+        if found is None or isinstance(found, (str, tuple)):
+            return tx.constant(found)
+        return BuiltinMethodVariable(self, name)
+
+    def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        cls = self.get_type()
+        if type_lookup(cls, name) is ABSENT:
+            tx.raise_(AttributeError, f"{cls.__name__!r} object has no attribute {name!r}")
+        if getattr(self, "a_" + name, None) is not None:
+            tx.raise_(AttributeError, "readonly attribute")
+        tx.raise_(AttributeError, f"{cls.__name__!r} object attribute {name!r} is read-only")
+
+    def call_method(
+        self, tx: Tracer, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """Call a method by name; wrong arguments raise what CPython raises."""
+        method: Any = getattr(self, "m_" + name, None)
+        if method is not None:
+            if not accepts(method, args, kwargs):
+                self.misuse(tx, name, args, kwargs)
+            result: VariableTracker | None = method(tx, *args, **kwargs)
+            return tx.constant(None) if result is None else result
+        slot = _slot(name)
+        if slot is None or kwargs or type_lookup(self.get_type(), name) is ABSENT:
+            self.unmodelled(tx, f"the method {name!r}")
+        if slot.__code__.co_flags & 4 == 0 and slot.__code__.co_argcount != len(args) + 2:
+            self.misuse(tx, name, args, kwargs)
+        return slot(self, tx, *args)
+
+    def misuse(
+        self, tx: Tracer, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> NoReturn:
+        """Raise the TypeError of a call with wrong arguments."""
+        try:
+            getattr(self.sample(), name)(*[None] * len(args), **dict.fromkeys(kwargs))
+        except TypeError as error:
+            tx.raise_(TypeError, *error.args)
+        except Exception:
+            pass
+        self.unmodelled(tx, f"the method {name!r} with these arguments")
+
+    def tp_format(self, tx: Tracer, spec: str) -> VariableTracker:
+        if spec:
+            name = self.get_type().__name__
+            tx.raise_(TypeError, f"unsupported format string passed to {name}.__format__")
+        return self.tp_str(tx)
+
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        tx.raise_(TypeError, f"{self.get_type().__name__!r} object is not callable")
+
+    def nb_bool(self, tx: Tracer) -> bool:
+        return bool(self.sq_length(tx).as_constant(tx))
+
+
+def unhashable(tx: Tracer, value: VariableTracker) -> NoReturn:
+    """Raise the TypeError of hashing an unhashable object."""
+    tx.raise_(TypeError, f"unhashable type: {value.get_type().__name__!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 
@@ -11,7 +11,7 @@ from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 def python_value(tx: Tracer, value: VariableTracker) -> Any:
     """The Python value of a constant, or a fresh copy of a plain container of constants.
 
-    For operations that only read their arguments.
+    For operations that only read their arguments. A symbolic number is specialised.
 
     Raises:
         NotConstant: something in it is no constant.
@@ -20,16 +20,24 @@ def python_value(tx: Tracer, value: VariableTracker) -> Any:
     snapshot = getattr(value, "snapshot", None)
     if snapshot is not None:
         return snapshot(tx)
+    symbol = getattr(value, "sym", None)
+    if symbol is not None:
+        return tx.specialize(symbol)
     if not value.is_constant():
         raise NotConstant(value.describe())
     return value.as_constant(tx)
 
 
+CONTAINERS: Final[dict[type, Callable[[Tracer, Any], VariableTracker]]] = {}
+"""Makers of new containers by exact type, filled by `literals.py`."""
+
+
 def result(tx: Tracer, value: Any) -> VariableTracker:
-    """The tracker of what a real operation on constants returned."""
-    if isinstance(value, type):
-        return tx.object(value)
-    return tx.constant(value)
+    """The tracker of what a real operation on constants returned: a constant, or a new container of such."""
+    make = CONTAINERS.get(type(value))
+    if make is not None:
+        return make(tx, value)
+    return tx.object(value) if isinstance(value, type) else tx.constant(value)
 
 
 def fold(tx: Tracer, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> VariableTracker:
