@@ -139,6 +139,10 @@ class TensorFacts:
         fields["tensor_class"] = fields.pop("cls")
         return TensorFacts(**fields)
 
+    def as_inference(self) -> TensorFacts:
+        """The facts of the same tensor made in inference mode: no gradient, no view, no history."""
+        return self.replace(is_inference=True, requires_grad=False, is_leaf=True, view=None)
+
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
@@ -223,12 +227,12 @@ def view_kind(tensor: torch.Tensor, is_inference: bool) -> str | None:
     base = tensor._base
     if base is None or not base.requires_grad:
         return VIEW
-    if not tensor.requires_grad:
+    node = tensor.grad_fn
+    if node is None:
         return VIEW_NO_GRAD
     if base.is_leaf:
         return VIEW_OF_LEAF
-    node = tensor.grad_fn
-    if node is not None and node.name() in _MULTI_VIEW_NODES:
+    if node.name() in _MULTI_VIEW_NODES:
         return VIEW_OF_MANY
     return VIEW
 

@@ -19,7 +19,7 @@ from dynacheck.graph.plans import Plan
 from dynacheck.graph.state import ambient, autocast_state, switches
 from dynacheck.graph.symbolic import SymbolicEnv
 
-__all__ = ["DataDependent", "Op", "Oracle", "OperatorRaised", "UnsupportedOperator"]
+__all__ = ["DataDependent", "Op", "OperatorRaised", "Oracle", "UnsupportedOperator"]
 
 Op: TypeAlias = Literal["call_function", "call_method", "attribute"]
 

@@ -9,11 +9,18 @@ from typing import Any
 
 import torch
 
+from dynacheck.graph.facts import (
+    Storage,
+    TensorFacts,
+    TensorRef,
+    UnsupportedTensor,
+    facts_after_write,
+    facts_of,
+)
 from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
-from dynacheck.graph.facts import Storage, TensorFacts, TensorRef, UnsupportedTensor, facts_after_write, facts_of
 from dynacheck.graph.state import RandomStates
 from dynacheck.graph.symbolic import SymbolicEnv
-from dynacheck.graph.throwaway import World, without_function_modes
+from dynacheck.graph.throwaway import World, as_no_grad, without_function_modes
 
 
 class Argument:
@@ -214,8 +221,10 @@ def _raiser(outcome: Exception) -> Callable[[], Exception]:
 class _Reader:
     """Reads results and changes of arguments back into a plan."""
 
-    def __init__(self, world: World, refs: Sequence[TensorRef]) -> None:
+    def __init__(self, world: World, refs: Sequence[TensorRef], inference: bool) -> None:
         self.world = world
+        self.inference = inference
+        self.normal = {id(r.storage) for r in refs if not r.facts.is_inference}
         self.refs = refs
         self.arguments: dict[int, int] = {}
         self.bases: dict[int, int] = {}
@@ -236,7 +245,19 @@ class _Reader:
     def facts(self, tensor: torch.Tensor, before: TensorFacts | None = None) -> TensorFacts:
         """The facts of a fake tensor, with the class that the real one has."""
         parameter = getattr(tensor, "_is_param", False)
-        return facts_of(tensor, torch.nn.Parameter if parameter else torch.Tensor, before)
+        facts = facts_of(tensor, torch.nn.Parameter if parameter else torch.Tensor, before)
+        if self.inference and (before.is_inference if before is not None else not self._is_normal(tensor)):
+            return facts.as_inference()
+        return facts
+
+    def _is_normal(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor shares the storage of an argument that is no inference tensor."""
+        number = self.storage(tensor)
+        seen: dict[int, int] = {}
+        for ref in self.refs:
+            if seen.setdefault(id(ref.storage), len(seen)) == number and id(ref.storage) in self.normal:
+                return True
+        return False
 
     def same_storage(self, a: torch.Tensor, b: torch.Tensor) -> bool:
         """Whether two tensors share a storage."""
@@ -296,11 +317,12 @@ def make(
             plan.raises = _raiser(UnsupportedOperator(f"a tensor subclass, {ref.facts.cls.__name__}"))
             return plan
     try:
-        with running(FakeTensorMode()):
-            world = World(refs)
+        inference = torch.is_inference_mode_enabled()
+        with running(FakeTensorMode()), as_no_grad():
+            world = World(refs, plain=inference)
             versions = [_version(t) for t in world.tensors]
             standins = {id(r): t for r, t in zip(refs, world.tensors)}
-            reader = _Reader(world, refs)
+            reader = _Reader(world, refs, inference)
             fake_args = [map_structure(a, lambda r: standins[id(r)], TensorRef) for a in args]
             fake_kwargs = {
                 k: map_structure(a, lambda r: standins[id(r)], TensorRef) for k, a in (kwargs or {}).items()
@@ -462,12 +484,13 @@ def run_symbolic(op: str, target: Any, args: Sequence[Any], kwargs: dict[str, An
         DataDependent: the result depends on the tensors' data.
         UnsupportedOperator: metadata propagation can't tell.
     """
+    inference = torch.is_inference_mode_enabled()
     try:
-        with running(env.fake_mode):
+        with running(env.fake_mode), as_no_grad():
             fake_args = [map_structure(a, env.fake, TensorRef) for a in args]
             fake_kwargs = {k: map_structure(a, env.fake, TensorRef) for k, a in kwargs.items()}
             result = _invoke(op, target, fake_args, fake_kwargs)
-            out = map_structure(result, env.ref, torch.Tensor)
+            out = map_structure(result, lambda t: env.ref(t, inference=inference), torch.Tensor)
             _check_leaves(out)
             env.reread()
             return out

@@ -376,7 +376,7 @@ class SymbolicEnv:
         if not isinstance(value, _SYMBOLS):
             return value
         expr = value.node.expr
-        return constant(expr) if expr.is_number or expr.is_Boolean and not expr.free_symbols else None
+        return constant(expr) if expr.is_number or (expr.is_Boolean and not expr.free_symbols) else None
 
     # Tensors
 
@@ -391,7 +391,7 @@ class SymbolicEnv:
         """
         if ref.fake is None:
             members = list(dict.fromkeys(m for m in (*ref.storage.members, ref) if m.fake is None))
-            for member, tensor in zip(members, World(members).tensors):
+            for member, tensor in zip(members, World(members, plain=True).tensors):
                 member.fake = tensor
                 self._know(member, tensor)
             assert ref.fake is not None
@@ -404,12 +404,13 @@ class SymbolicEnv:
         self._storages[tensor.untyped_storage()._cdata] = ref.storage
         self._keep.append(tensor)
 
-    def ref(self, tensor: torch.Tensor, cls: type | None = None) -> TensorRef:
+    def ref(self, tensor: torch.Tensor, cls: type | None = None, inference: bool = False) -> TensorRef:
         """The ref of a fake tensor that an operator returned.
 
         Args:
             tensor: a fake tensor of this attempt.
             cls: its class; by default what the fake tensor says.
+            inference: whether the operator ran in inference mode.
 
         Returns:
             The ref that has it, or a new one, over the storage it shares.
@@ -420,6 +421,8 @@ class SymbolicEnv:
         facts = _facts(tensor, cls)
         cdata = tensor.untyped_storage()._cdata
         storage = self._storages.get(cdata)
+        if inference and (storage is None or all(m.facts.is_inference for m in storage.members)):
+            facts = facts.as_inference()
         if storage is None and not facts.has_symbols and facts.view is None:
             return TensorRef(facts)  # static and on its own: the memo goes on with it
         base = self._refs.get(id(tensor._base)) if facts.view is not None else None
@@ -435,7 +438,8 @@ class SymbolicEnv:
             assert fake is not None
             if _state(fake) == before:
                 continue
-            ref.facts = facts_of(fake, ref.facts.cls, ref.facts)
+            facts = facts_of(fake, ref.facts.cls, ref.facts)
+            ref.facts = facts.as_inference() if ref.facts.is_inference else facts
             for member in ref.storage.members:
                 if member.fake is not None and member is not ref:
                     member.facts = facts_after_write(member.fake, member.facts, fake)

@@ -61,6 +61,20 @@ def without_function_modes() -> Iterator[None]:
 
 
 @contextmanager
+def as_no_grad() -> Iterator[None]:
+    """Run a block in no-grad mode instead of inference mode, if that is on.
+
+    Fake tensors decompose more operators in inference mode than real ones (`dropout` in evaluation clones); in no-grad
+    mode they do what real tensors do in either.
+    """
+    if not torch.is_inference_mode_enabled():
+        yield
+        return
+    with torch.inference_mode(False), torch.no_grad():
+        yield
+
+
+@contextmanager
 def _building() -> Iterator[None]:
     """Plain autograd state for building: gradients recorded, no inference mode, no default device."""
     with torch.inference_mode(False), torch.enable_grad():
@@ -86,14 +100,17 @@ class World:
 
     Args:
         refs: the references, in a fixed order; the same one may come twice.
+        plain: build inference tensors as plain ones (inside inference mode they behave alike).
 
     Attributes:
         tensors: the fake tensor of each reference.
     """
 
-    def __init__(self, refs: Sequence[TensorRef]) -> None:
+    def __init__(self, refs: Sequence[TensorRef], plain: bool = False) -> None:
+        self._plain = plain
         self._made: dict[int, torch.Tensor] = {}
         self._roots: dict[int, torch.Tensor] = {}
+        self._bases: dict[int, torch.Tensor] = {}
         with _building():
             for ref in refs:
                 if ref.base is None and ref.facts.view is None:
@@ -101,8 +118,8 @@ class World:
             self.tensors = [self._tensor(ref) for ref in refs]
 
     def base_of(self, ref: TensorRef) -> torch.Tensor | None:
-        """The fake tensor made for a reference's base, if one was made."""
-        return None if ref.base is None else self._made.get(id(ref.base))
+        """The fake tensor that a reference's was made a view of, if it was."""
+        return self._bases.get(id(ref))
 
     def _tensor(self, ref: TensorRef) -> torch.Tensor:
         tensor = self._made.get(id(ref))
@@ -121,6 +138,7 @@ class World:
         base = self._base(ref)
         if base.dtype != facts.dtype and not (base.is_complex() or facts.dtype.is_complex):
             return _flagged(facts, lambda: _strided(facts, base))
+        self._bases[id(ref)] = base
         return _view(base, facts)
 
     def _base(self, ref: TensorRef) -> torch.Tensor:
@@ -129,28 +147,30 @@ class World:
             return self._tensor(ref.base)
         facts = ref.facts
         over = self._roots.get(id(ref.storage))
-        leaf = facts.view == VIEW_OF_LEAF
-        size = facts.nbytes // facts.dtype.itemsize
+        leaf = facts.view in (VIEW_OF_LEAF, VIEW_NO_GRAD)
+        grad = leaf or _needs_grad_node(facts)
         flat = facts.replace(
-            shape=(size,), stride=(1,), storage_offset=0, view=None, is_leaf=leaf or not _grad_flows(facts), cls=torch.Tensor,
-            requires_grad=_grad_flows(facts), is_conj=False, is_neg=False,
-        )  # fmt: skip
+            shape=(facts.nbytes // facts.dtype.itemsize,),
+            stride=(1,),
+            storage_offset=0,
+            view=None,
+            is_leaf=leaf or not grad,
+            requires_grad=grad,
+            is_conj=False,
+            is_neg=False,
+            cls=torch.Tensor,
+        )
         return _flagged(flat, lambda: _strided(flat, over))
 
     def _build_root(self, ref: TensorRef) -> torch.Tensor:
         facts = ref.facts
         over = self._roots.get(id(ref.storage))
-        if facts.is_inference:
+        if facts.is_inference and not self._plain:
             with torch.inference_mode():
                 return _with_bits(_strided(facts, over), facts)
         if facts.is_conj or facts.is_neg:
             return _flagged(facts, lambda: _with_bits(_strided(facts, over), facts).detach())
         return _flagged(facts, lambda: _strided(facts, over))
-
-
-def _grad_flows(facts: TensorFacts) -> bool:
-    """Whether the base of such a view requires grad."""
-    return facts.view == VIEW_NO_GRAD or _needs_grad_node(facts)
 
 
 def _strided(facts: TensorFacts, over: torch.Tensor | None) -> torch.Tensor:
