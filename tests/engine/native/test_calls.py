@@ -68,6 +68,8 @@ def test_every_way_into_a_function(native):
     wanted = {n for n in vars(P) if callable(vars(P)[n])} | {"p", "<lambda>", "run"}
     if sys.version_info[:2] == (3, 13):
         wanted.remove("__init__")  # a call of a class that is warm enters it without asking any hook
+    if sys.version_info < (3, 11, 4):
+        wanted.remove("__getitem__")  # a warm subscript does (on 3.11.2; not on 3.11.7)
     assert callback.names() >= wanted
 
 

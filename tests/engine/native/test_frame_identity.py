@@ -3,7 +3,6 @@
 import faulthandler
 import gc
 import sys
-import tempfile
 import threading
 import traceback
 import weakref
@@ -106,8 +105,8 @@ def test_frame_clear(native):
             assert frame.f_locals == {}
 
 
-def test_faulthandler_and_current_frames(native):
-    out = tempfile.TemporaryFile("w+")
+def test_faulthandler_and_current_frames(native, tmp_path):
+    out = (tmp_path / "stack.txt").open("w+")
     ns = native.make(
         "def f(a): return 0\n"
         "def r(a):\n    k = w = 1\n    faulthandler.dump_traceback(out)\n    return sys._current_frames()\n",
@@ -119,6 +118,7 @@ def test_faulthandler_and_current_frames(native):
     assert frames[threading.get_ident()].f_code.co_name in ("r", "test_faulthandler_and_current_frames")
     out.seek(0)
     text = out.read()
+    out.close()
     assert "in r\n" in text and "in test_faulthandler_and_current_frames" in text
 
 
