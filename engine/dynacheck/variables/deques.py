@@ -16,7 +16,7 @@ from dynacheck.variables.sequences import ListVariable, SequenceVariable
 
 
 class DequeVariable(SequenceVariable):
-    """A deque, as a Python deque of trackers. Invariant: a sourced one that is read is empty, which is guarded."""
+    """A deque, as a Python deque of trackers. Invariant: a sourced one that is read is empty, guarded."""
 
     __slots__ = ("limit",)
     python_type = deque

@@ -1,0 +1,177 @@
+"""Which files are never traced as frames, and which functions are never inlined.
+
+Frames of the standard library, of torch and of this package run as they are. Called from a traced frame, most
+of the standard library and the parts of torch that are written as user code is (modules, optimizers,
+distributions, ...) are interpreted as part of it. Everything else, site-packages included, is the user's.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from functools import cache
+from os import path, sep
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+import torch
+
+TORCH: Final = path.dirname(path.abspath(torch.__file__)) + sep
+ENGINE: Final = path.dirname(path.dirname(path.abspath(__file__))) + sep
+STDLIB: Final = tuple(
+    {path.abspath(p) + sep for p in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))}
+)
+SITE: Final = tuple(f"{sep}{name}{sep}" for name in ("site-packages", "dist-packages"))
+
+TORCH_FRAMES: Final = (
+    "optim/",
+    "distributed/device_mesh",
+    "distributed/tensor/parallel/style",
+    "nn/attention/flex_attention",
+    "utils/_typing_utils",
+)
+"""Parts of torch whose frames are translated like the user's."""
+
+TORCH_INLINED: Final = (
+        "_decomp", "_functorch/autograd_function", "_functorch/eager_transforms",
+        "_functorch/functional_call", "_functorch/pyfunctorch", "_functorch/vmap", "_functorch/apis",
+        "_library/autograd", "_library/custom_ops", "_ops", "_prims", "_refs", "_tensor",
+        "amp/autocast_mode", "ao/nn", "autograd/function", "backends/cuda", "cuda/amp/autocast_mode",
+        "distributed", "distributions", "functional", "fx/_pytree", "fx/traceback", "linalg", "nn",
+        "optim", "overrides", "random", "return_types", "sparse", "testing", "utils/_contextlib",
+        "utils/_cxx_pytree", "utils/_device", "utils/_foreach_utils", "utils/_ordered_set",
+        "utils/_python_dispatch", "utils/_pytree", "utils/_typing_utils", "utils/hooks",
+        "utils/checkpoint", "_utils", "_jit_internal", "compiler", "masked", "special", "fft", "signal",
+)  # fmt: skip
+"""Parts of torch that are interpreted when called from a traced frame."""
+
+TORCH_SKIPPED: Final = ("optim/lr_scheduler",)
+
+STDLIB_NOT_INLINED: Final = frozenset(
+    (
+        "_pyio", "abc", "argparse", "ast", "asyncio", "bdb", "cmd", "code", "codeop", "concurrent",
+        "copy", "csv", "ctypes", "curses", "dbm", "dis", "distutils", "email", "ensurepip", "fileinput",
+        "ftplib", "gc", "getpass", "glob", "gzip", "http", "imaplib", "importlib", "inspect", "io",
+        "json", "lib2to3", "linecache", "locale", "logging", "lzma", "mailbox", "mimetypes",
+        "multiprocessing", "optparse", "os", "pathlib", "pdb", "pickle", "pkgutil", "platform",
+        "posixpath", "pprint", "profile", "pty", "pydoc", "queue", "random", "re", "runpy", "sched",
+        "secrets", "selectors", "shelve", "shutil", "signal", "site", "smtplib", "socket",
+        "socketserver", "sqlite3", "ssl", "subprocess", "sysconfig", "tarfile", "tempfile", "threading",
+        "timeit", "tkinter", "tokenize", "trace", "traceback", "tracemalloc", "unittest", "urllib",
+        "uuid", "warnings", "wave", "wsgiref", "xml", "zipapp", "zipfile", "zipimport",
+    )
+)  # fmt: skip
+"""Modules of the standard library that are never interpreted: they read the world, or keep state."""
+
+PACKAGES_SKIPPED: Final = frozenset(
+    (
+        "fx2trt_oss", "hypothesis", "networkx", "numpy", "onnx", "onnxruntime", "onnx_tf", "pandas",
+        "sklearn", "tabulate", "tensorflow", "tensorrt", "torch2trt", "tqdm", "tree", "tvm", "xarray",
+        "_pytest", "pytest", "pluggy", "coverage", "dynacheck", "pytest_dynacheck",
+    )
+)  # fmt: skip
+"""Packages that are neither traced as frames nor interpreted, as with torch.compile."""
+
+
+def _site_package(filename: str) -> str:
+    """The top-level package of a file in site-packages, or ""."""
+    for marker in SITE:
+        _, found, rest = filename.rpartition(marker)
+        if found:
+            return rest.split(sep, 1)[0].removesuffix(".py")
+    return ""
+
+
+@cache
+def owner(filename: str) -> tuple[str, str]:
+    """Whose a file is.
+
+    Returns:
+        ("stdlib" | "torch" | "engine" | "package" | "user", the path inside it or the package's name).
+    """
+    if filename.startswith("<frozen "):
+        return "stdlib", filename[len("<frozen ") :].rstrip(">").replace(".", "/")
+    if filename.startswith("<"):
+        return ("stdlib", filename) if filename == "<__array_function__ internals>" else ("user", filename)
+    where = path.abspath(filename)
+    if where.startswith(TORCH):
+        return "torch", where[len(TORCH) :].replace(sep, "/").removesuffix(".py")
+    if where.startswith(ENGINE):
+        return "engine", where[len(ENGINE) :]
+    package = _site_package(where)
+    if package:
+        return "package", package
+    for root in STDLIB:
+        if where.startswith(root):
+            return "stdlib", where[len(root) :].replace(sep, "/").removesuffix(".py")
+    return "user", where
+
+
+def _within(inside: str, parts: tuple[str, ...]) -> bool:
+    return any(inside == p.rstrip("/") or inside.startswith(p.rstrip("/") + "/") for p in parts)
+
+
+def is_library_file(filename: str) -> bool:
+    """Whether lines of a file are never shown as the user's: standard library, torch, the engine."""
+    return owner(filename)[0] in ("stdlib", "torch", "engine")
+
+
+@cache
+def why_file_skipped(filename: str) -> str | None:
+    """Why frames of a file are never translated, or None."""
+    kind, inside = owner(filename)
+    if kind == "stdlib":
+        return "the standard library"
+    if kind == "engine":
+        return "the engine"
+    if kind == "torch":
+        traced = _within(inside, TORCH_FRAMES) and not _within(inside, TORCH_SKIPPED)
+        return None if traced else "torch"
+    if kind == "package" and inside in PACKAGES_SKIPPED:
+        return f"the package {inside}"
+    return None
+
+
+def why_frame_skipped(code: CodeType) -> str | None:
+    """Why a frame of this code is never translated, or None."""
+    return why_file_skipped(code.co_filename)
+
+
+@cache
+def why_file_not_inlined(filename: str) -> str | None:
+    """Why functions of a file are never interpreted as part of a traced frame, or None."""
+    kind, inside = owner(filename)
+    if kind == "engine":
+        return "it belongs to the engine"
+    if kind == "stdlib":
+        name = inside.split("/", 1)[0]
+        return f"it is part of the module {name}" if name in STDLIB_NOT_INLINED else None
+    if kind == "torch":
+        allowed = _within(inside, TORCH_INLINED) and not _within(inside, TORCH_SKIPPED)
+        return None if allowed else "it is internal to torch"
+    if kind == "package" and inside in PACKAGES_SKIPPED:
+        return f"it is part of the package {inside}"
+    return None
+
+
+def why_not_inlined(function: FunctionType) -> str | None:
+    """Why a Python function is never interpreted as part of a traced frame, or None.
+
+    >>> why_not_inlined(lambda: None) is None
+    True
+    """
+    return why_file_not_inlined(function.__code__.co_filename)
+
+
+def why_skipped(value: Any) -> str | None:
+    """Why a callable can't be looked into, or None when it is a Python function that can."""
+    if isinstance(value, FunctionType):
+        return why_not_inlined(value)
+    if isinstance(value, type):
+        if value.__flags__ & (1 << 9):  # a class of Python code
+            module = sys.modules.get(value.__module__)
+            filename = getattr(module, "__file__", None)
+            return None if filename is None else why_file_not_inlined(filename)
+        return "a class of C code"
+    module_name = getattr(value, "__module__", None) or "builtins"
+    return f"C code of {module_name}"
