@@ -1,0 +1,67 @@
+"""How a test's compiles are made: which backend, fullgraph and dynamic they get, and what was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pytest_dynacheck._marks import Plan
+from pytest_dynacheck._options import Settings
+
+
+class Compiling:
+    """Compiles for one test, whoever asks: the fixture, `torch.compile`, or a function compiled earlier.
+
+    Args:
+        compile: the engine's compile.
+        plan: the test's markers.
+        settings: the run's options.
+    """
+
+    def __init__(self, compile: Callable[..., Any], plan: Plan, settings: Settings) -> None:
+        self._compile = compile
+        self._plan = plan
+        self._settings = settings
+        self.made: list[str] = []
+
+    @property
+    def backend(self) -> str:
+        """The configured backend, by name."""
+        name = self._plan.other.get("backend", self._settings["backend"])
+        return name if isinstance(name, str) else getattr(name, "__name__", type(name).__name__)
+
+    @property
+    def fullgraph(self) -> bool | None:
+        """What the marker or the command line says; None leaves it to the call."""
+        wanted: bool | None = self._plan.other.get("fullgraph")
+        if wanted is None and self._settings.fullgraph and not self._plan.allows_breaks:
+            return True
+        return wanted
+
+    def keywords(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The keywords of a compile as the test runs it.
+
+        Args:
+            given: torch.compile's keywords as written.
+        """
+        out = dict(given)
+        backend = out.get("backend") or "inductor"
+        configured = self._plan.other.get("backend", self._settings["backend"])
+        if backend == "inductor" and configured != "as-written":
+            out["backend"] = configured
+            if configured != "inductor":
+                out.pop("mode", None)
+                out.pop("options", None)
+        if self.fullgraph is not None:
+            out["fullgraph"] = self.fullgraph
+        if "dynamic" in self._plan.other:
+            out["dynamic"] = self._plan.other["dynamic"]
+        elif out.get("dynamic") is None and self._settings["dynamic"] is not None:
+            out["dynamic"] = self._settings["dynamic"]
+        return out
+
+    def compile(self, fn: Callable[..., Any], **given: Any) -> Callable[..., Any]:
+        """The compiled form of `fn`."""
+        self.made.append(getattr(fn, "__qualname__", type(fn).__qualname__))
+        compiled: Callable[..., Any] = self._compile(fn, **self.keywords(given))
+        return compiled

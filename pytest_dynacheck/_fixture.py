@@ -1,0 +1,145 @@
+"""The `dynacheck` fixture: compile, look at the report so far, expect numbers of a block."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_dynacheck import _check
+from pytest_dynacheck._budgets import BOUNDS, COUNTS, Mistake, allowances, limits_from, unknown
+from pytest_dynacheck._marks import Plan
+from pytest_dynacheck._public import BudgetExceeded
+from pytest_dynacheck._session import TestRun
+from pytest_dynacheck._verdict import OVER, judge
+
+if TYPE_CHECKING:
+    from dynacheck.report import Report
+
+
+class Dynacheck:
+    """What a test gets as `dynacheck`."""
+
+    def __init__(self, run: TestRun) -> None:
+        self._run = run
+
+    def compile(self, fn: Any = None, **keywords: Any) -> Any:
+        """Compile a function or module, or decorate one, as the test runs everything it compiles.
+
+        Args:
+            fn: function, method or module; None to use it as a decorator.
+            **keywords: torch.compile's.
+        """
+        if fn is None:
+            return functools.partial(self.compile, **keywords)
+        if not callable(fn):
+            raise TypeError(f"dynacheck.compile takes a function or a module, not {type(fn).__name__}")
+        return self._run.compiling.compile(fn, **keywords)
+
+    @property
+    def report(self) -> Report:
+        """What happened in the test's call phase so far; a copy that stays as it is."""
+        report: Report = self._run.so_far()
+        return report
+
+    @contextlib.contextmanager
+    def expect(
+        self, *, of: Any = None, allow: Iterable[str] | Mapping[str, int] = (), **numbers: int | None
+    ) -> Iterator[None]:
+        """Numbers that hold for what happens inside the block.
+
+        Args:
+            of: a compiled function or module; only what happens in its calls counts.
+            allow: globs over cause keys, or {glob: at_most}.
+            **numbers: graphs=, graph_breaks=, recompiles=, cache_entries= (exact) or max_graphs= ... bounds.
+
+        Raises:
+            BudgetExceeded: when the block ends, if they didn't hold.
+        """
+        plan = _plan(numbers, allow)
+        plan.allow.update(self._run.plan.allow)
+        plan.other.update(self._run.plan.other)
+        graphs = plan.limits.get("graphs")
+        if graphs is not None and graphs.number == 0:
+            self._run.expects_nothing = True
+        start = self._run.position
+        yield
+        report = self._run.report_since(start)
+        if of is not None:
+            report = report.of(of)
+        verdict = judge(report, plan, vacuous=True)
+        if verdict.failed:
+            self._run.show(report, verdict)
+            raise BudgetExceeded("in expect(): " + "\n".join(verdict.lines))
+
+    @contextlib.contextmanager
+    def steady(self, of: Any = None) -> Iterator[None]:
+        """Nothing compiles, breaks or runs eagerly inside the block, and something compiled is called.
+
+        Args:
+            of: a compiled function or module; only its calls count.
+
+        Raises:
+            BudgetExceeded: when the block ends, naming the first call that wasn't a hit.
+        """
+        start = self._run.position
+        yield
+        report = self._run.report_since(start)
+        if of is not None:
+            report = report.of(of)
+        for number, call in enumerate(report.calls, 1):
+            if call.outcome == "hit" and not call.eager:
+                continue
+            what = "compiled" if call.outcome == "miss" else "ran eagerly"
+            where = f" at {report.display_name(call.where.file)}:{call.where.line}" if call.where else ""
+            self._run.show(report, judge(report, _plan({}, ()), vacuous=False)._replace(kind=OVER))
+            causes = [r.cause for r in report.recompiles if r.call == call.number] + list(call.eager)
+            why = f": {causes[0]}" if causes else ""
+            raise BudgetExceeded(f"not steady: call {number} of {call.function}{where} {what}{why}")
+        if not report.calls:
+            raise BudgetExceeded("not steady: nothing compiled was called")
+
+    def check(
+        self,
+        fn: Callable[..., Any],
+        calls: Iterable[Any],
+        *,
+        grad: bool = False,
+        rtol: float | None = None,
+        atol: float | None = None,
+        **keywords: Any,
+    ) -> None:
+        """Compare the compiled form of `fn` with `fn` itself over several calls.
+
+        Each side gets its own copy of a module and of the arguments, and the same random numbers. Results,
+        exceptions, changed arguments, parameters, buffers and plain attributes are compared after each call.
+
+        Args:
+            fn: function or module.
+            calls: arguments of each call: an `Args`, a tuple of positional arguments, or one argument.
+            grad: also run backward on the sum of the results and compare gradients.
+            rtol: relative tolerance; torch.testing's by default.
+            atol: absolute tolerance.
+            **keywords: torch.compile's.
+
+        Raises:
+            AssertionError: naming the first call that differs, and what.
+        """
+        __tracebackhide__ = True
+        _check.compare(fn, calls, lambda f: self.compile(f, **keywords), grad=grad, rtol=rtol, atol=atol)
+
+
+def _plan(numbers: Mapping[str, Any], allow: Any) -> Plan:
+    plan = Plan(marked=False, uses_fixture=False)
+    try:
+        for name in numbers:
+            if name not in COUNTS and name not in BOUNDS:
+                raise unknown(name, (*COUNTS, *BOUNDS), "expect()")
+        plan.limits = limits_from(numbers, "expect")
+        plan.allow = allowances(allow)
+    except Mistake as error:
+        raise pytest.UsageError(f"expect(): {error}") from None
+    return plan

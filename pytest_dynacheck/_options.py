@@ -1,0 +1,219 @@
+"""Options: command line, environment and ini, in this order, validated with where each came from."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from pytest_dynacheck._budgets import BOUNDS, Limit
+from pytest_dynacheck.engines.bundled import Bundled
+
+ENGINES = ("bundled",)
+ISOLATE = ("marked", "all", "off")
+_KNOWN_BACKENDS = ("eager", "inspect", "check", "inductor", "aot_eager", "as-written")
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+def _choice(*names: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in names:
+            raise ValueError(f"expected one of {', '.join(names)}")
+        return text
+
+    return read
+
+
+def _flag(text: str) -> bool:
+    low = text.strip().lower()
+    if low in _TRUE:
+        return True
+    if low in _FALSE:
+        return False
+    raise ValueError("expected true or false")
+
+
+def _engine(text: str) -> str:
+    if text == "torch":
+        raise ValueError("engine torch isn't part of this version; use bundled")
+    return _choice(*ENGINES)(text)
+
+
+def _dynamic(text: str) -> bool | None:
+    return None if text.strip().lower() == "auto" else _flag(text)
+
+
+def _device(text: str) -> str:
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", text):
+        raise ValueError("expected auto, cpu, cuda or cuda:n")
+    return text
+
+
+def _number(text: str) -> int:
+    if not text.strip().isdigit():
+        raise ValueError("expected a whole number from 0 on")
+    return int(text)
+
+
+class Option(NamedTuple):
+    """One option; its ini name is `dynacheck_<name>`, its environment variable `PYTEST_DYNACHECK_<NAME>`."""
+
+    name: str
+    read: Callable[[str], Any]
+    metavar: str
+    default: Any
+    help: str
+    ini: bool = True
+
+    @property
+    def flag(self) -> str:
+        return f"--dynacheck-{self.name.replace('_', '-')}"
+
+    @property
+    def dest(self) -> str:
+        return f"dynacheck_{self.name}"
+
+    @property
+    def variable(self) -> str:
+        return f"PYTEST_DYNACHECK_{self.name.upper()}"
+
+
+OPTIONS = (
+    Option("engine", _engine, "ENGINE", "bundled", "engine that compiles and is watched: bundled"),
+    Option("backend", str, "NAME", "eager",
+           "backend for tests that name none or inductor; as-written changes nothing (default: eager)"),
+    Option("device", _device, "DEVICE", "auto", "device of dynacheck_device: auto, cpu, cuda, cuda:n"),
+    Option("dynamic", _dynamic, "BOOL", None, "dynamic= for compiles that say nothing: true, false, auto"),
+    Option("isolate", _choice(*ISOLATE), "WHICH", "marked",
+           "tests that start clean and leave nothing: marked (those under test), all, off"),
+    Option("max_graphs", _number, "N", None, "graphs allowed in tests without a marker of their own"),
+    Option("max_graph_breaks", _number, "N", None, "places with a graph break allowed in such tests"),
+    Option("max_recompiles", _number, "N", None, "recompiles allowed in such tests"),
+    Option("max_cache_entries", _number, "N", None, "cache entries of one function allowed in such tests"),
+)  # fmt: skip
+STRICT = Option(
+    "strict", _flag, "BOOL", False, "notes (a recompile budget that proves nothing) fail the test"
+)
+
+
+class Settings:
+    """All options of a run, with where each came from."""
+
+    def __init__(self, values: dict[str, tuple[Any, str]], *, observe: bool, fullgraph: bool) -> None:
+        self._values = values
+        self.observe = observe
+        self.fullgraph = fullgraph
+        self.defaults = {
+            name.removeprefix("max_"): Limit(name.removeprefix("max_"), value, False, origin)
+            for name in BOUNDS
+            for value, origin in [values[name]]
+            if value is not None
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name][0]
+
+    def origin(self, name: str) -> str:
+        return self._values[name][1]
+
+    @property
+    def given(self) -> bool:
+        """True if anything was set."""
+        return self.observe or self.fullgraph or any(o != "default" for _, o in self._values.values())
+
+
+def add(parser: pytest.Parser) -> None:
+    """Register the options, their ini twins and the verbosity."""
+    group = parser.getgroup("dynacheck", "compile stability (pytest-dynacheck)")
+    group.addoption(
+        "--dynacheck", action="store_true", default=False, dest="dynacheck",
+        help="observe every test and print a table of what was compiled; judges nothing by itself",
+    )  # fmt: skip
+    group.addoption(
+        "--dynacheck-fullgraph", action="store_true", default=False, dest="dynacheck_fullgraph",
+        help="compile with fullgraph=True in tests under test, unless the marker allows graph breaks",
+    )  # fmt: skip
+    for option in OPTIONS:
+        group.addoption(option.flag, default=None, dest=option.dest, metavar=option.metavar, help=option.help)
+    for option in (*OPTIONS, STRICT):
+        parser.addini(option.dest, f"{option.help} (environment: {option.variable})", default=None)
+    parser.addini(
+        "verbosity_dynacheck", "verbosity of dynacheck's reports (default: that of pytest)", default="auto"
+    )
+
+
+def read(config: pytest.Config) -> Settings:
+    """The settings of this run.
+
+    Raises:
+        pytest.UsageError: a value that its option doesn't take, with where it came from.
+    """
+    values = {option.name: _find(config, option) for option in (*OPTIONS, STRICT)}
+    settings = Settings(
+        values,
+        observe=bool(config.getoption("dynacheck", False)),
+        fullgraph=bool(config.getoption("dynacheck_fullgraph", False)),
+    )
+    _check_verbosity(config)
+    _check_backend(settings)
+    _check_device(settings)
+    return settings
+
+
+def _find(config: pytest.Config, option: Option) -> tuple[Any, str]:
+    given = config.getoption(option.dest, None)
+    if given is not None:
+        return _read(option, str(given), f"{option.flag}={given}"), option.flag
+    given = os.environ.get(option.variable)
+    if given:
+        return _read(option, given, f"environment variable {option.variable}={given}"), option.variable
+    given = config.getini(option.dest)
+    if given is not None and given != "":
+        return _read(option, str(given), f"ini option {option.dest} = {given}"), f"ini {option.dest}"
+    return option.default, "default"
+
+
+def _read(option: Option, text: str, where: str) -> Any:
+    try:
+        return option.read(text)
+    except ValueError as error:
+        raise pytest.UsageError(f"{where}: {error}") from None
+
+
+def _check_verbosity(config: pytest.Config) -> None:
+    text = str(config.getini("verbosity_dynacheck"))
+    if text != "auto" and not re.fullmatch(r"-?\d+", text):
+        raise pytest.UsageError(f"ini option verbosity_dynacheck = {text}: expected auto or a whole number")
+
+
+def _check_backend(settings: Settings) -> None:
+    name = settings["backend"]
+    if name in _KNOWN_BACKENDS:
+        return
+    names = sorted({*_KNOWN_BACKENDS, *Bundled("").backends()})
+    if name not in names:
+        raise pytest.UsageError(
+            f"{settings.origin('backend')}: no backend {name!r}; there are {', '.join(names)}"
+        )
+
+
+def _check_device(settings: Settings) -> None:
+    name = settings["device"]
+    if not name.startswith("cuda"):
+        return
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    wanted = int(name.partition(":")[2] or 0)
+    if wanted >= count:
+        raise pytest.UsageError(
+            f"{settings.origin('device')}: no device {name!r}; {count} CUDA devices are available"
+        )
+
+
+def verbosity(config: pytest.Config) -> int:
+    """How much reports show: 0, 1 (`-v`) or 2 (`-vv`)."""
+    return config.get_verbosity("dynacheck")

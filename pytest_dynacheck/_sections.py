@@ -1,0 +1,216 @@
+"""The sections of a failing test's report: budget table, graph breaks, recompiles as diffs, eager runs.
+
+Short by default, more with `-v`, all with `-vv`. Every row ends with the key that `allow` takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_dynacheck._isolation import Leak
+from pytest_dynacheck._verdict import Verdict
+
+_ROWS = (3, 10, 10_000)
+_STACK = (1, 4, 10_000)
+_CHANGES = (3, 8, 10_000)
+
+
+def sections(
+    report: Any, verdict: Verdict, title: str, leaks: Sequence[Leak], verbosity: int
+) -> list[tuple[str, str]]:
+    """Titles and texts.
+
+    Args:
+        report: the engine's Report.
+        verdict: the verdict on it.
+        title: engine, backend and torch version.
+        leaks: what the test didn't put back.
+        verbosity: 0, 1 or 2.
+    """
+    verbosity = max(0, min(verbosity, 2))
+    out = [(f"dynacheck ({title})", budget_table(report, verdict))]
+    if report.graph_breaks:
+        out.append(
+            (f"dynacheck: {_n(report.graph_breaks, 'graph break')}", _breaks(report, verdict, verbosity))
+        )
+    if report.recompiles:
+        out.append(
+            (f"dynacheck: {_n(report.recompiles, 'recompile')}", _recompiles(report, verdict, verbosity))
+        )
+    eager = _eager_runs(report, verbosity)
+    if eager:
+        out.append(("dynacheck: eager runs", eager))
+    if leaks:
+        out.append(("dynacheck: left behind, restored", "\n".join(leak_line(leak) for leak in leaks)))
+    return out
+
+
+def leak_line(leak: Leak) -> str:
+    return f"{leak.name}: {leak.old} -> {leak.new}"
+
+
+def _n(records: Sequence[Any], noun: str) -> str:
+    return f"{len(records)} {noun}{'' if len(records) == 1 else 's'}"
+
+
+def budget_table(report: Any, verdict: Verdict) -> str:
+    """The budgets with what was counted, then the other counts."""
+    lines = []
+    width = max((len(row.limit.label) for row in verdict.rows), default=0)
+    for row in verdict.rows:
+        mark = "ok  " if row.ok else "OVER"
+        number = "?" if row.counted is None else str(row.counted)
+        excused = f", {row.excused} allowed" if row.excused else ""
+        lines.append(f"{mark}  {row.limit.label:<{width}}  counted {number}{excused}  ({row.limit.origin})")
+    counts = report.counts
+    lines.append(
+        "all counts: "
+        + ", ".join(f"{name.replace('_', ' ')} {'?' if n is None else n}" for name, n in counts.items())
+    )
+    if any(report.setup.values()):
+        lines.append(
+            "compiled in setup, not counted: " + ", ".join(f"{k} {v}" for k, v in report.setup.items() if v)
+        )
+    lines += [f"note: {note}" for note in verdict.notes]
+    return "\n".join(lines)
+
+
+def _more(shown: int, total: int, noun: str) -> list[str]:
+    return [f"... and {total - shown} more {noun} (-vv shows all)"] if total > shown else []
+
+
+def _allow(verdict: Verdict, *causes: str) -> list[str]:
+    if any(cause in verdict.allowed for cause in causes):
+        return ["  allowed"]
+    return [f"  allow with: {cause}" for cause in causes if cause]
+
+
+def _breaks(report: Any, verdict: Verdict, verbosity: int) -> str:
+    lines: list[str] = []
+    limit = _ROWS[verbosity]
+    for record in report.graph_breaks[:limit]:
+        times = f", {record.times} times" if record.times > 1 else ""
+        lines.append(f"{record.file}:{record.line} in {record.function}: {record.title}{times}")
+        if record.text:
+            lines.append(f"      {record.text.strip()}")
+        lines.append(f"  {record.message}")
+        if record.skipped:
+            lines.append("  the frame can't go on after it and runs eagerly as a whole")
+        lines += [f"  hint: {record.hint}"] if record.hint else []
+        if verbosity or len(record.stack) > 1:
+            lines += _stack(report, record, verbosity)
+        lines += _allow(verdict, record.cause, record.eager_cause)
+    return "\n".join(lines + _more(limit, len(report.graph_breaks), "places"))
+
+
+def _stack(report: Any, record: Any, verbosity: int) -> list[str]:
+    """The user's lines that led there, innermost first, without the place itself."""
+    lines = [f for f in reversed(record.stack) if (f.line, f.function) != (record.line, record.function)]
+    if verbosity < 2:
+        lines = [f for f in lines if not report.is_library(f.file)]
+    shown = lines[: _STACK[verbosity]]
+    return [f"  called at {report.display_name(f.file)}:{f.line} in {f.function}" for f in shown]
+
+
+def _recompiles(report: Any, verdict: Verdict, verbosity: int) -> str:
+    groups: dict[str, list[Any]] = {}
+    for record in report.recompiles:
+        groups.setdefault(record.cause, []).append(record)
+    lines: list[str] = []
+    limit = _ROWS[verbosity]
+    for cause, records in list(groups.items())[:limit]:
+        lines += _again(report, records) if len(records) > 1 else _once(report, records[0], verbosity)
+        lines += _allow(verdict, cause)
+    return "\n".join(lines + _more(limit, len(groups), "causes"))
+
+
+def _head(report: Any, record: Any) -> str:
+    rest = f" after line {record.resume_line}" if record.resume_line else ""
+    return f"{record.function} ({record.file}:{record.line}){rest} compiled again"
+
+
+def _at(report: Any, record: Any) -> str:
+    if record.trigger is None:
+        return ""
+    return f", triggered at {report.display_name(record.trigger.file)}:{record.trigger.line}"
+
+
+def _once(report: Any, record: Any, verbosity: int) -> list[str]:
+    """One recompile as a diff of what was assumed and what came."""
+    lines = [
+        f"{_head(report, record)}: entry {record.entry}, {record.seconds * 1e3:.0f} ms{_at(report, record)}"
+    ]
+    shown = record.changes[: _CHANGES[verbosity]]
+    for change in shown:
+        lines += _diff(change)
+    if len(record.changes) > len(shown):
+        lines.append(f"  ... {len(record.changes) - len(shown)} more values differ (-vv shows all)")
+    lines += [f"  hint: {shown[0].hint}"] if shown and shown[0].hint else []
+    if verbosity > 1:
+        for number, others in enumerate(record.others):
+            lines.append(f"  other entry {number + 1}:")
+            lines += [f"    {c.source} ({c.kind}): {c.was} -> {c.became}" for c in others]
+    return lines
+
+
+def _diff(change: Any) -> list[str]:
+    what = change.source + (f" ({change.detail})" if change.detail and change.detail != change.source else "")
+    where = f"assumed at {change.file}:{change.line}" if change.line else ""
+    code = f"  {change.text.strip()}" if change.text else ""
+    return [f"  {what:<40} {where}{code}".rstrip(), f"-   {change.was}", f"+   {change.became}"]
+
+
+def _again(report: Any, records: list[Any]) -> list[str]:
+    """Several recompiles by one cause, as one row with the value's history."""
+    first, last = records[0], records[-1]
+    total = sum(record.seconds for record in records)
+    lines = [
+        f"{_head(report, first)} {len(records)} times: entries {first.entry} to {last.entry}, "
+        f"{total * 1e3:.0f} ms{_at(report, last)}"
+    ]
+    change = first.changes[0] if first.changes else None
+    if change is None:
+        return lines
+    where = f"  assumed at {change.file}:{change.line}  {change.text.strip()}" if change.line else ""
+    history = report.history(records)
+    note = f": {history.note}" if history.note else ""
+    lines.append(f"  {change.source}: {values(history.values)}{note}")
+    lines += [where] if where else []
+    lines += [f"  hint: {change.hint}"] if change.hint else []
+    return lines
+
+
+def values(found: Sequence[str]) -> str:
+    """The first few of a history."""
+    shown = [text for i, text in enumerate(found) if i == 0 or text != found[i - 1]]
+    return ", ".join(shown[:6]) + (", …" if len(shown) > 6 else "")
+
+
+def _eager_runs(report: Any, verbosity: int) -> str:
+    """One row per cause, without those that a break's row has already."""
+    numbers = {call.number: i for i, call in enumerate(report.calls, 1)}
+    in_breaks = {record.eager_cause for record in report.graph_breaks}
+    groups: dict[str, list[Any]] = {}
+    for run in report.eager_runs:
+        if run.cause not in in_breaks:
+            groups.setdefault(run.cause, []).append(run)
+    lines: list[str] = []
+    limit = _ROWS[verbosity]
+    for cause, runs in list(groups.items())[:limit]:
+        first = runs[0]
+        number = numbers.get(first.call, first.call)
+        since = f"from call {number} on" if len(runs) > 1 else f"in call {number}"
+        lines.append(
+            f"{first.function} ({first.file}:{first.line}) ran eagerly {since}: {first.message or first.why}"
+        )
+        if first.changes:
+            change = first.changes[0]
+            again = [r for r in report.recompiles if r.function == first.function and r.changes]
+            same = [r for r in again if r.changes[0].source == change.source]
+            history = report.history(same) if same else None
+            shown = f"{values(history.values)}" if history else f"{change.was} -> {change.became}"
+            note = f": {history.note}" if history and history.note else ""
+            lines.append(f"  {change.source}: {shown}{note}")
+        lines.append(f"  allow with: {cause}")
+    return "\n".join(lines + _more(limit, len(groups), "causes"))

@@ -1,0 +1,205 @@
+"""A run's state (options, engine, seam) and a test's (plan, observation, verdict), in pytest's stashes."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pytest_dynacheck._budgets import Mistake
+from pytest_dynacheck._compiling import Compiling
+from pytest_dynacheck._isolation import Leak, Snapshot
+from pytest_dynacheck._marks import Plan, plan_of
+from pytest_dynacheck._options import Settings
+from pytest_dynacheck._public import BudgetExceeded, DynacheckUnusedAllowance
+from pytest_dynacheck._redirect import Redirection
+from pytest_dynacheck._trace_log import without_capture
+from pytest_dynacheck._verdict import Verdict, judge
+from pytest_dynacheck.engines.bundled import Bundled
+
+
+class Session:
+    """One run of pytest."""
+
+    def __init__(self, settings: Settings, root: str) -> None:
+        self.settings = settings
+        self.engine = Bundled(root)
+        self.redirection = Redirection()
+        self.current: TestRun | None = None
+        self.finished = False
+
+    def close(self) -> None:
+        self.redirection.close()
+
+    def begin(self, item: pytest.Item) -> TestRun | None:
+        """Start a test before its setup; None if the plugin has nothing to do for it.
+
+        Raises:
+            pytest.fail.Exception: a marker with a wrong argument, or an engine that can't be loaded.
+        """
+        try:
+            plan = plan_of(item, self.settings)
+        except Mistake as error:
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
+        run = None
+        if plan.under_test or self.settings.observe:
+            run = TestRun(self, plan)
+        elif self.settings["isolate"] == "all":
+            run = TestRun(self, plan, observes=False)
+        if run is not None:
+            item.stash[RUN] = self.current = run
+            try:
+                run.begin()
+            except ImportError as error:
+                message = f"engine {self.engine.name} can't be loaded: {error}"
+                raise pytest.fail.Exception(message, pytrace=False) from None
+        return run
+
+
+class TestRun:
+    """One test, from before its setup to after its teardown.
+
+    Attributes:
+        plan: what its markers say.
+        report: the engine's Report of the call phase, once that is over.
+        verdict: the judgement, once there is one.
+        leaks: what it left behind; known after teardown.
+    """
+
+    __test__ = False
+
+    def __init__(self, session: Session, plan: Plan, *, observes: bool = True) -> None:
+        self.session = session
+        self.plan = plan
+        self.observes = observes
+        self.compiling = Compiling(session.engine.compile, plan, session.settings)
+        self.report: Any = None
+        self.verdict: Verdict | None = None
+        self.leaks: list[Leak] = []
+        self.expects_nothing = False
+        self.shown: tuple[Any, Verdict] | None = None
+        self._watched: Any = None
+        self._start = 0
+        self._stack = contextlib.ExitStack()
+
+    @property
+    def isolated(self) -> bool:
+        which = self.session.settings["isolate"]
+        wanted: bool = self.plan.other.get(
+            "isolate", which == "all" or (which == "marked" and self.plan.under_test)
+        )
+        return wanted
+
+    def begin(self) -> None:
+        """Before setup: a clean engine, the seam, observers."""
+        session, engine = self.session, self.session.engine
+        if self.isolated:
+            loaded = self.plan.under_test or engine.loaded
+            self._stack.callback(self._restore, Snapshot(engine.settings() if loaded else None))
+            if loaded:
+                engine.reset()
+                self._stack.callback(engine.reset)
+        if self.observes:
+            self._watched = self._stack.enter_context(engine.record())
+        if self.plan.under_test:
+            self._stack.enter_context(self._strict_engine())
+            self._stack.callback(session.redirection.stop)
+            session.redirection.start(self.compiling.compile, engine.reset)
+
+    def _restore(self, snapshot: Snapshot) -> None:
+        self.leaks = snapshot.restore()
+
+    @contextlib.contextmanager
+    def _strict_engine(self) -> Iterator[None]:
+        """Faults of the engine fail the test instead of running a frame eagerly."""
+        settings = self.session.engine.settings()
+        before = settings.current_base()
+        settings.set_base(raise_internal_errors=True)
+        try:
+            yield
+        finally:
+            now = settings.current_base()
+            if now.raise_internal_errors and not before.raise_internal_errors:
+                settings.set_base(raise_internal_errors=False)
+
+    def after_wide_fixture(self) -> None:
+        """What a wider-scoped fixture compiled is dropped, so that tests start alike in any order."""
+        if self.isolated and self.session.engine.loaded:
+            self.session.engine.reset()
+
+    @contextlib.contextmanager
+    def call(self, captures_log: bool) -> Iterator[None]:
+        """The call phase."""
+        self._start = 0 if self._watched is None else len(self._watched.events)
+        with without_capture(captures_log):
+            try:
+                yield
+            finally:
+                self.finish_call()
+
+    def so_far(self) -> Any:
+        """The Report of the call phase up to now, frozen."""
+        return self._watched.since(self._start, setup=self._setup_counts())
+
+    def _setup_counts(self) -> dict[str, int | None]:
+        if not self._start:
+            return {}
+        return dict(self._watched.until(self._start).counts)
+
+    @property
+    def position(self) -> int:
+        """How many events there were; for `report_since`."""
+        return len(self._watched.events)
+
+    def report_since(self, position: int) -> Any:
+        return self._watched.since(position)
+
+    def finish_call(self) -> None:
+        if self._watched is not None:
+            self.report = self.so_far()
+
+    def judge(self) -> None:
+        """The verdict on a test that passed.
+
+        Raises:
+            BudgetExceeded: it didn't keep to its budget.
+        """
+        if self.report is None or not self.plan.under_test:
+            return
+        asked = self.plan.marked or self.plan.uses_fixture
+        if not asked and not self.report.counts["graphs"]:
+            return  # a default budget judges only tests that compiled something
+        verdict = self.verdict = judge(
+            self.report,
+            self.plan,
+            vacuous=asked and not self.expects_nothing,
+            made=self.compiling.made,
+            strict=self.session.settings["strict"],
+        )
+        self.show(self.report, verdict)
+        for glob in verdict.unused:
+            warnings.warn(DynacheckUnusedAllowance(f"allow {glob!r} matched nothing"), stacklevel=2)
+        if verdict.failed:
+            raise BudgetExceeded(message_of(verdict))
+
+    def show(self, report: Any, verdict: Verdict) -> None:
+        """Remember what the failure's sections are about."""
+        self.shown = (report, verdict)
+
+    def finish(self) -> None:
+        """After teardown: everything as it was."""
+        self._stack.close()
+        if self.session.current is self:
+            self.session.current = None
+
+
+def message_of(verdict: Verdict) -> str:
+    """The failure's message: one fact a line."""
+    return "\n".join(verdict.lines)
+
+
+SESSION = pytest.StashKey[Session]()
+RUN = pytest.StashKey[TestRun]()

@@ -1,0 +1,61 @@
+"""The engine that comes with the plugin: `dynacheck`, loaded when the first test needs it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from types import ModuleType
+from typing import Any
+
+__all__ = ["Bundled"]
+
+
+class Bundled:
+    """`dynacheck`, as the plugin's protocol asks for it.
+
+    Args:
+        root: folder that file names in reports are relative to.
+    """
+
+    name = "bundled"
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._module: ModuleType | None = None
+
+    @property
+    def module(self) -> ModuleType:
+        """The engine's package, imported on first use."""
+        if self._module is None:
+            self._module = importlib.import_module("dynacheck")
+        return self._module
+
+    @property
+    def loaded(self) -> bool:
+        return self._module is not None
+
+    def compile(self, fn: Callable[..., Any], **keywords: Any) -> Callable[..., Any]:
+        compiled: Callable[..., Any] = self.module.compile(fn, **keywords)
+        return compiled
+
+    def reset(self) -> None:
+        self.module.reset()
+
+    def record(self) -> AbstractContextManager[Any]:
+        """Yields the engine's own Report, which grows until the context is left."""
+        watched: AbstractContextManager[Any] = self.module.observe(self._root)
+        return watched
+
+    def backends(self) -> Iterable[str]:
+        """Names that `backend=` takes."""
+        names: Iterable[str] = self.module.list_backends()
+        return names
+
+    def settings(self) -> ModuleType:
+        """The module of the engine's settings."""
+        return importlib.import_module("dynacheck.config")
+
+    def report_parts(self) -> ModuleType:
+        """The module of report records, for showing values."""
+        return importlib.import_module("dynacheck.records")
