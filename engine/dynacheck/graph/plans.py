@@ -194,9 +194,31 @@ def classified(error: Exception) -> Exception:
         ),
     ):
         return UnsupportedOperator(str(error))
+    if "data is not allocated yet" in str(error):  # an operator reads its argument's numbers
+        return DataDependent(str(error).partition("\n")[0])
     if isinstance(error, NotImplementedError):
         return UnsupportedOperator(f"{type(error).__name__}: {error}")
     return OperatorRaised(error)
+
+
+_RESHAPING = frozenset(
+    {
+        "resize_", "resize_as_", "set_", "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_",
+        "as_strided_", "__set__", "set_data", "_copy_from_and_resize", "moveaxis_", "movedim_",
+    }
+)  # fmt: skip
+
+
+def _check_broadcast(target: Any, kwargs: dict[str, Any] | None, refs: Sequence[TensorRef], plan: Plan) -> None:
+    """Raise what eager raises when an in-place operator's result doesn't fit (some fake kernels grow the tensor)."""
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    if name in _RESHAPING or "out" in (kwargs or {}):
+        return
+    for effect in plan.effects:
+        before, after = list(refs[effect.index].facts.shape), list(effect.facts.shape)
+        if before != after:
+            message = f"output with shape {before} doesn't match the broadcast shape {after}"
+            raise OperatorRaised(RuntimeError(message))
 
 
 def _raiser(outcome: Exception) -> Callable[[], Exception]:
@@ -329,6 +351,7 @@ def make(
             }
             result = _invoke(op, target, fake_args, fake_kwargs)
             _read(plan, reader, result, versions, direct)
+        _check_broadcast(target, kwargs, refs, plan)
     except Exception as error:
         plan = Plan()
         plan.raises = _raiser(classified(error))

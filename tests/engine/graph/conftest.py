@@ -203,3 +203,9 @@ def watched(mirror):
         return out
 
     return run
+
+
+@pytest.fixture
+def make_mirror(oracle):
+    """Make fresh mirrors over the session's oracle."""
+    return lambda skip=(): Mirror(oracle, skip)
