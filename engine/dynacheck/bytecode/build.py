@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Final
 
-from dynacheck.bytecode.instruction import NO_POSITIONS, Positions
+from dynacheck.bytecode.instruction import Positions
 from dynacheck.bytecode.operands import BINARY_OPS, COMPARE_OPS, COMPARE_SHIFT, OPMAP
 from dynacheck.bytecode.ops import Cell, Cover, Label, Local, Op, Operand
 from dynacheck.versions import PY312, PY313, PY314
@@ -22,7 +22,8 @@ class Builder:
     """A list of operations under construction, for the frame of a template code object.
 
     Constants and names start as the template's, so that copied instructions keep their operands. `positions`
-    and `cover` (source position, exception handler) apply to what is appended from then on.
+    and `cover` (source position, exception handler) apply to what is appended from then on; at first they are
+    the template's first line, and no handler.
 
     Calls: the callable and a NULL must lie in the order the version wants. Either ask the loading method
     (`load_global("f", push_null=True)`, `load_method("m")`), or put `null_first()` before and `null_last()`
@@ -45,7 +46,7 @@ class Builder:
     def __init__(self, template: CodeType) -> None:
         self.template: Final = template
         self.ops: Final[list[Op]] = []
-        self.positions: Positions = NO_POSITIONS
+        self.positions: Positions = (template.co_firstlineno, template.co_firstlineno, None, None)
         self.cover: Cover | None = None
         self._names: dict[str, int] = {name: index for index, name in enumerate(template.co_names)}
         self._consts: list[object] = list(template.co_consts)
@@ -487,31 +488,31 @@ class Builder:
         for _ in range(1 + self.exit_width):
             self.pop()
         self.jump(after)
-        self.place(cleanup)
-        self.emit("COPY", 3)
-        self.emit("POP_EXCEPT")
-        self.emit("RERAISE", 1)
+        self._end_handler(cleanup)
 
     exit_width: Final = 2 if PY314 else 1
     """Stack values that the exit of a `with` block takes."""
 
-    def finally_handler(self, handler: Label) -> Label:
-        """Begin the handler of a `finally`: append clean-up after this, then call `end_finally`.
+    @contextmanager
+    def finally_handler(self, handler: Label, depth: int = 0) -> Iterator[None]:
+        """Append the handler of a `finally`: what is appended inside is its clean-up, then it re-raises.
 
         Args:
             handler: placed here; the block is to be covered by it, without lasti.
-
-        Returns:
-            What `end_finally` wants.
+            depth: number of stack values kept, as in that cover.
         """
         cleanup = self.label()
         self.place(handler)
+        outer, self.cover = self.cover, None
         self.emit("PUSH_EXC_INFO")
-        return cleanup
+        with self.covered(cleanup, depth + 1, lasti=True):
+            yield
+            self.emit("RERAISE", 0)
+        self.cover = outer
+        self._end_handler(cleanup)
 
-    def end_finally(self, cleanup: Label) -> None:
-        """End the handler of a `finally`: re-raise; `cleanup` is to cover the clean-up code, with lasti."""
-        self.emit("RERAISE", 0)
+    def _end_handler(self, cleanup: Label) -> None:
+        """Append where a raising handler goes: end the handling, raise on."""
         self.place(cleanup)
         self.emit("COPY", 3)
         self.emit("POP_EXCEPT")

@@ -74,11 +74,13 @@ def _solve(decoded: DecodedCode) -> list[int]:
     cells = decoded.cell_slots
     count = len(instructions)
     use, keep = [0] * count, [-1] * count
-    implicit_super = reads_first_argument(decoded)
+    unseen = 0
+    if reads_first_argument(decoded):
+        unseen = 1 | 1 << len(decoded.slots) - 1 - decoded.slots[::-1].index("__class__")
     for instruction in instructions:
         uses, kills = _uses_and_kills(instruction, cells)
-        if implicit_super and instruction.opname.startswith("CALL"):
-            uses |= 1
+        if instruction.opname.startswith("CALL"):
+            uses |= unseen
         use[instruction.index], keep[instruction.index] = uses, ~kills
     live = [0] * count
     changed = True

@@ -44,8 +44,8 @@ class ResumeCode:
     """A resume function's code, and what its arguments are.
 
     The arguments, all positional, are in this order: the value of `leading` if there is one, the stack values
-    at `stack`, the locals named by `locals`, and for each block of the layout a callable without arguments that
-    enters it. Free variables are all cells of the original frame; the caller shares its own cells with it.
+    at `stack`, the locals named by `locals`, and for each block of the layout a callable without arguments
+    that enters it. Free variables are all cells of the original frame; the caller shares its own with it.
     """
 
     code: CodeType
@@ -69,7 +69,7 @@ class Origin:
 
     _code: "weakref.ref[CodeType]"
     indexes: tuple[int | None, ...] = field(repr=False)
-    """By index in the resume code: the index in the original code; None in the prologue."""
+    """By index in the resume code: the index in the original code; None in the prologue and its last NOP."""
     resumed_at: int
     """The original index where it starts."""
 
@@ -119,6 +119,8 @@ def why_not_resumable(code: CodeType, index: int) -> str | None:
         return "a generator or coroutine"
     if at is None:
         return "in the prologue of a resume function"
+    if original is not code and attribute(code, index - 1)[1] == at:
+        return "the second half of a fused pair of loads or stores"
     decoded = decode(original)
     if at < decoded.start:
         return "in the prologue of a function"
@@ -204,8 +206,7 @@ class _Maker:
             for slot, name in enumerate(decoded.slots[: self.original.co_nlocals])
             if slot not in decoded.cell_slots
         }
-        unknown = set(layout.locals) - own
-        if unknown or len(set(layout.locals)) != len(layout.locals):
+        if not own.issuperset(self.locals) or len(set(layout.locals)) != len(layout.locals):
             raise ValueError(f"not distinct locals of {self.original.co_qualname}: {layout.locals}")
 
     def first_argument(self) -> str | None:
@@ -285,7 +286,7 @@ class _Maker:
         cover = self.copier.cover(self.index)
         if cover is not None:
             positions = self.decoded[self.index].positions
-            self.builder.ops.append(Op(OPMAP["NOP"], 0, positions, cover, self.index))
+            self.builder.ops.append(Op(OPMAP["NOP"], 0, positions, cover))
 
     def rebuild_stack(self) -> None:
         """Push the stack from the arguments, entering blocks on the way."""
