@@ -12,8 +12,8 @@ NULL: Final[object]  # stands for an empty argument slot or an empty cell where 
 # arguments that become cells aren't cells yet. Returns an Entry, valid for this frame already: it is run without
 # checking, and added to `state` in front unless already there. Or None: run the frame as it is. What it raises
 # leaves the call; an entry that is dead or doesn't fit is a ValueError there. Mode changes that it makes end
-# with it.
-Callback: TypeAlias = Callable[[FunctionType, tuple[Any, ...], "CodeState"], "Entry | None"]
+# with it. Or False: run the frame as it is, and all below it with existing entries only.
+Callback: TypeAlias = Callable[[FunctionType, tuple[Any, ...], "CodeState"], "Entry | bool | None"]
 
 @final
 class GuardProgram:
@@ -48,6 +48,7 @@ class Entry:
         code: CodeType,
         region: Region | None,
         owner: object = None,  # strong: what the engine wants to find again from an entry (a Python record)
+        splits: bool = False,  # the code ends in a graph break: not for calls that want the whole frame
     ) -> Self: ...
     program: Final[GuardProgram | None]
     code: Final[CodeType]
@@ -107,6 +108,7 @@ class HookedCall:
         callback: Callback | bool | None,
         region: Region | None = None,
         run_only: bool = False,
+        whole: bool = False,  # entries that split a frame don't serve
     ) -> Self: ...
     __wrapped__: Final[Callable[..., Any]]
     __dict__: dict[str, Any]
@@ -122,6 +124,23 @@ class HookOff:
     __dict__: dict[str, Any]
     def __get__(self, obj: Any, type: Any = None, /) -> Any: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+@final
+class GraphOwner:
+    """Owns what a backend made of a graph. Rewritten code has its `call` as a constant, which doesn't own it."""
+
+    def __new__(cls, fn: Callable[..., Any]) -> Self: ...
+    fn: Final[Callable[..., Any]]
+    @property
+    def call(self) -> GraphCall: ...  # the same one as long as it lives
+
+@final
+class GraphCall:
+    """Calls its owner's callable with the hook off; a ReferenceError once the owner is gone."""
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any] | None: ...
+    def __call__(self, *args: Any) -> Any: ...
 
 def set_callback(callback: Callback | bool | None, region: Region | None = None) -> tuple[Any, Any]:
     """Set this thread's mode: a callable (on), False (existing entries only) or None (off).

@@ -50,10 +50,11 @@ static void entry_program_died(void *self) {
 }
 
 static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"program", "code", "region", "owner", NULL};
+    static char *names[] = {"program", "code", "region", "owner", "splits", NULL};
     PyObject *program, *code, *region, *owner = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O|O:Entry", names, &program, &PyCode_Type, &code, &region,
-                                     &owner)) {
+    int splits = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O|Op:Entry", names, &program, &PyCode_Type, &code, &region,
+                                     &owner, &splits)) {
         return NULL;
     }
     if (program != Py_None && !Py_IS_TYPE(program, &GuardProgram_Type)) {
@@ -69,6 +70,7 @@ static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     e->code = (PyCodeObject *)Py_NewRef(code);
     e->owner = Py_NewRef(owner);
     e->alive = 1;
+    e->splits = splits;
     if (region != Py_None) {
         e->region = (Region *)region;
         e->region_next = e->region->first;

@@ -11,6 +11,7 @@ enum { MODE_OFF, MODE_RUN, MODE_ON };
 
 typedef struct {
     int mode;
+    int whole;          /* entries whose code splits the frame don't serve */
     PyObject *callback; /* owned; a callable when ON, False when RUN, NULL when OFF */
     Region *region;     /* owned; NULL: none */
 } Mode;
@@ -138,7 +139,7 @@ static Thread *thread_here(void) {
 /* Begins an extent: `saved` takes what was set. */
 static inline void mode_enter(Thread *t, Mode *saved, int mode, PyObject *callback, Region *region) {
     *saved = t->now;
-    t->now = (Mode){mode, Py_XNewRef(callback), (Region *)Py_XNewRef((PyObject *)region)};
+    t->now = (Mode){mode, 0, Py_XNewRef(callback), (Region *)Py_XNewRef((PyObject *)region)};
     if (mode != MODE_OFF) {
         count_users(t, 1);
         if (UNLIKELY(evaluator() != hook_eval)) ensure_installed();
@@ -175,6 +176,16 @@ static PyObject *eval_with_hook_off(PyThreadState *ts, IFrame *f, Thread *t) {
     return result;
 }
 
+/* Existing entries only, for the frame's callees too. */
+static PyObject *eval_run_only(PyThreadState *ts, IFrame *f, Thread *t) {
+    Mode saved;
+    mode_enter(t, &saved, MODE_RUN, Py_False, t->now.region);
+    t->now.whole = saved.whole;
+    PyObject *result = hook_eval_next(ts, f, 0);
+    mode_leave(t, &saved);
+    return result;
+}
+
 /* 1 and the entry (a new reference) that serves the frame; 0; -1. */
 static int find_entry(CodeState *s, IFrame *f, Thread *t, Entry **found, PyObject **captured) {
     GuardFrame view = {.frame = f, .func = (PyFunctionObject *)frame_func(f)};
@@ -182,7 +193,7 @@ static int find_entry(CodeState *s, IFrame *f, Thread *t, Entry **found, PyObjec
     int verdict = 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(entries); i++) {
         Entry *e = (Entry *)PyTuple_GET_ITEM(entries, i);
-        if (e->region != t->now.region || !e->alive) continue;
+        if (e->region != t->now.region || !e->alive || (e->splits && t->now.whole)) continue;
         verdict = e->program == NULL ? 1 : guard_program_check(e->program, &view, captured);
         if (verdict > 0) {
             code_state_hit(s, e, i);
@@ -236,19 +247,20 @@ static PyObject *frame_args(IFrame *f, PyCodeObject *code) {
     return args;
 }
 
-/* The entry that the callback chose for the frame: 1, 0 for none, -1. */
+/* What the callback chose for the frame: 1 and an entry, 0: run it as it is, 2: it and all below it with existing
+ * entries only, -1. */
 static int ask_callback(IFrame *f, PyCodeObject *code, Thread *t, CodeState *s, Entry **chosen, PyObject **captured) {
     PyObject *args = frame_args(f, code), *func = frame_func(f);
     if (args == NULL) return -1;
     PyObject *call[] = {func, args, (PyObject *)s};
     PyObject *answer = hook_off_call(t->now.callback, call, 3);
     Py_DECREF(args);
-    if (answer == NULL || answer == Py_None) {
+    if (answer == NULL || answer == Py_None || answer == Py_False) {
         Py_XDECREF(answer);
-        return answer == NULL ? -1 : 0;
+        return answer == NULL ? -1 : answer == Py_False ? 2 : 0;
     }
     if (!Py_IS_TYPE(answer, &Entry_Type)) {
-        PyErr_Format(PyExc_TypeError, "the frame callback must return an Entry or None, not %.200s",
+        PyErr_Format(PyExc_TypeError, "the frame callback must return an Entry, None or False, not %.200s",
                      Py_TYPE(answer)->tp_name);
         Py_DECREF(answer);
         return -1;
@@ -285,6 +297,8 @@ static PyObject *eval_miss(PyThreadState *ts, IFrame *f, PyCodeObject *code, Thr
     if (verdict < 0) {
         frame_discard(ts, f);
         result = NULL;
+    } else if (verdict == 2) {
+        result = eval_run_only(ts, f, t);
     } else if (verdict > 0) {
         result = frame_run_entry(ts, f, e, captured);
         Py_DECREF(e);
@@ -355,7 +369,7 @@ typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *fn, *callback;
     Region *region; /* strong: a wrapper keeps its region alive */
-    int mode;
+    int mode, whole;
     PyObject *dict, *weakrefs;
 } Wrapper;
 
@@ -369,6 +383,7 @@ static PyObject *wrapper_vectorcall(PyObject *self, PyObject *const *args, size_
     if (t == NULL && (t = thread_here()) == NULL) return NULL;
     Mode saved;
     mode_enter(t, &saved, w->mode, w->callback, w->region);
+    t->now.whole = w->whole;
     PyObject *result = PyObject_Vectorcall(w->fn, args, nargsf, kwnames);
     mode_leave(t, &saved);
     return result;
@@ -403,14 +418,17 @@ static int mode_of(PyObject *callback, PyObject *region) {
 }
 
 static PyObject *hooked_call_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"fn", "callback", "region", "run_only", NULL};
+    static char *names[] = {"fn", "callback", "region", "run_only", "whole", NULL};
     PyObject *fn, *callback, *region = Py_None;
-    int run_only = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|Op:HookedCall", names, &fn, &callback, &region, &run_only))
+    int run_only = 0, whole = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|Opp:HookedCall", names, &fn, &callback, &region, &run_only,
+                                     &whole))
         return NULL;
     if (run_only && (callback == Py_None || PyCallable_Check(callback))) callback = Py_False;
     int mode = mode_of(callback, region);
-    return mode < 0 ? NULL : wrapper_make(type, fn, callback, region, mode);
+    PyObject *made = mode < 0 ? NULL : wrapper_make(type, fn, callback, region, mode);
+    if (made != NULL) ((Wrapper *)made)->whole = whole;
+    return made;
 }
 
 static PyObject *hook_off_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {

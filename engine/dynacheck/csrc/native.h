@@ -65,6 +65,7 @@ typedef struct Entry {
     struct CodeState *state; /* borrowed; NULL while in none */
     long long hits;
     char captures, alive;
+    char splits; /* its code ends in a graph break: not for callers that want the whole frame in one graph */
 } Entry;
 
 /* Belongs to a code object through its extra slot and dies with it, unless Python still holds it. */
@@ -117,5 +118,9 @@ PyObject *hook_eval_next(PyThreadState *ts, IFrame *f, int throwflag);
  * looked at (guards that are Python functions, the callback). */
 PyObject *hook_off_call(PyObject *fn, PyObject *const *args, Py_ssize_t nargs);
 int hook_module_init(PyObject *module);
+
+/* ---- graphcall.c ----------------------------------------------------------------------------------------------- */
+
+int graphcall_module_init(PyObject *module);
 
 #endif
