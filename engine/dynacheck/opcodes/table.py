@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import opcode as _opcode
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from dynacheck.bytecode.decode import DecodedCode
 from dynacheck.bytecode.instruction import Instruction
-from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.opcodes.known import OPCODES
+from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.cells import CellVariable
 
 Version: TypeAlias = tuple[int, int]
 FIRST: Version = (3, 11)
@@ -21,12 +23,16 @@ class Machine(Tracer, Protocol):
     Attributes:
         stack: trackers; `NULL` stands for CPython's NULL (an empty place under a callable).
         locals: bound local variables by name; an unbound one is missing.
+        cells: the frame's cells by name, as far as they were made or read.
         kw_names: pending keyword names (KW_NAMES of 3.11 and 3.12).
+        decoded: the instructions of the frame's code.
     """
 
     stack: list[VariableTracker]
     locals: dict[str, VariableTracker]
+    cells: dict[str, CellVariable]
     kw_names: tuple[str, ...]
+    decoded: DecodedCode
 
     def push(self, value: VariableTracker) -> None: ...
     def pop(self) -> VariableTracker: ...
@@ -38,9 +44,9 @@ class Machine(Tracer, Protocol):
 
     def jump_to(self, index: int) -> None: ...
     def branch(self, inst: Instruction, condition: VariableTracker, when: bool, keep: bool = False) -> None:
-        """Jump to the target when the condition's truth equals `when`; with `keep` the condition stays on the stack if
-        it jumps (JUMP_IF_x_OR_POP). The condition is already popped. A truth that only the graph knows breaks here,
-        with both sides as resume functions."""
+        """Jump to the target when the condition's truth equals `when`; with `keep` the condition stays on the
+        stack if it jumps (JUMP_IF_x_OR_POP). The condition is already popped. A truth that only the graph
+        knows breaks here, with both sides as resume functions."""
 
     def return_value(self, value: VariableTracker) -> None:
         """The frame returns."""
@@ -54,7 +60,7 @@ class Machine(Tracer, Protocol):
     # names
     def load_global(self, name: str) -> VariableTracker: ...
     def store_global(self, name: str, value: VariableTracker | None) -> None: ...
-    def cell(self, name: str) -> VariableTracker:
+    def cell(self, name: str) -> CellVariable:
         """The CellVariable of a cell or free variable."""
 
     def make_cell(self, name: str) -> None:
@@ -66,17 +72,15 @@ class Machine(Tracer, Protocol):
     # exceptions
     @property
     def exc_info(self) -> list[VariableTracker]:
-        """The stack of handled exceptions (what `sys.exc_info()` sees); None-constants below the first."""
+        """The exceptions being handled, innermost last (the top is what `sys.exc_info()` sees): one list for
+        all frames of an attempt, since a callee sees what its caller handles."""
 
-    def raise_exception(self, exception: VariableTracker, cause: VariableTracker | None = None) -> None:
-        """RAISE_VARARGS: an exception class or instance."""
-
-    def reraise(self, exception: VariableTracker) -> None: ...
-
-    # with blocks (BEFORE_WITH): enter, remember the block for breaks; WITH_EXCEPT_START and the normal exit call
-    # the exit that was pushed
+    # with blocks: remembered for breaks; WITH_EXCEPT_START and the normal exit call the exit that was pushed
     def enter_with(self, manager: VariableTracker) -> None:
         """BEFORE_WITH: pops nothing (the manager is already popped); pushes exit and the result of enter."""
+
+    def special_method(self, owner: VariableTracker, name: str) -> VariableTracker:
+        """LOAD_SPECIAL (3.14): `__enter__` or `__exit__` of a manager, bound; the first remembers the block."""
 
     # functions and imports
     def make_function(
@@ -87,7 +91,9 @@ class Machine(Tracer, Protocol):
         annotations: VariableTracker | None,
         closure: VariableTracker | None,
     ) -> VariableTracker: ...
-    def import_name(self, name: str, fromlist: VariableTracker, level: VariableTracker) -> VariableTracker: ...
+    def import_name(
+        self, name: str, fromlist: VariableTracker, level: VariableTracker
+    ) -> VariableTracker: ...
     def import_from(self, module: VariableTracker, name: str) -> VariableTracker: ...
 
 
@@ -95,6 +101,9 @@ class _Null(VariableTracker):
     """CPython's NULL on the value stack."""
 
     __slots__ = ()
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        raise NotImplementedError("NULL is pushed by PUSH_NULL, not loaded")
 
     def __repr__(self) -> str:
         return "<NULL>"
@@ -113,32 +122,34 @@ class Row:
         name: opcode name.
         since: first version it serves.
         until: last version it serves.
-        leaves: values the instruction leaves on the stack when it is run natively after a graph break; None: no
-            break can be taken at it.
-        pops: values it pops, as a function of the instruction, where a break is possible.
+        leaves: values the instruction leaves in the place of its operands when it is run natively after a
+            graph break, or a function of the instruction that tells; None: no break can be taken at it.
+        handler: the handler.
     """
 
     name: str
     since: Version
     until: Version
-    leaves: int | None
+    leaves: int | Callable[[Instruction], int] | None
     handler: Handler
+
+    def left_by(self, inst: Instruction) -> int | None:
+        """How many values the instruction leaves; None when the frame can't be split at it."""
+        return self.leaves(inst) if callable(self.leaves) else self.leaves
 
 
 _rows: dict[str, list[Row]] = {}
 UNSUPPORTED: dict[str, str] = {}
 """Opcodes no handler serves, each with the reason."""
 
-_EVERY_VERSION_NAMES: set[str] = set()
-
-
-def known_opcodes(names: set[str]) -> None:
-    """Names of opcodes of versions other than the running one, which `@opcode` accepts."""
-    _EVERY_VERSION_NAMES.update(names)
+_NAMES: frozenset[str] = frozenset().union(*OPCODES.values())
 
 
 def opcode(
-    *names: str, since: Version = FIRST, until: Version = LAST, leaves: int | None = None
+    *names: str,
+    since: Version = FIRST,
+    until: Version = LAST,
+    leaves: int | Callable[[Instruction], int] | None = None,
 ) -> Callable[[Handler], Handler]:
     """Register a handler for opcodes of a range of versions.
 
@@ -154,7 +165,7 @@ def opcode(
 
     def add(handler: Handler) -> Handler:
         for name in names:
-            if name not in _opcode.opmap and name not in _EVERY_VERSION_NAMES:
+            if name not in _NAMES:
                 raise ValueError(f"{name} is no opcode of a supported version")
             rows = _rows.setdefault(name, [])
             for row in rows:
@@ -167,11 +178,27 @@ def opcode(
 
 
 def unsupported(reason: str, *names: str) -> None:
-    """Declare opcodes that no handler serves."""
+    """Declare opcodes that no handler serves, in any version.
+
+    Args:
+        reason: why; completes "The instruction X isn't supported: ".
+        *names: opcode names.
+
+    Raises:
+        ValueError: no supported version has the opcode.
+    """
     for name in names:
+        if name not in _NAMES:
+            raise ValueError(f"{name} is no opcode of a supported version")
         UNSUPPORTED[name] = reason
 
 
 def table(version: Version) -> dict[str, Row]:
     """The handlers of one version, by opcode name."""
-    return {name: row for name, rows in _rows.items() for row in rows if row.since <= version <= row.until}
+    names = OPCODES[version]
+    return {
+        name: row
+        for name, rows in _rows.items()
+        for row in rows
+        if name in names and row.since <= version <= row.until
+    }

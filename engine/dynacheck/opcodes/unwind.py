@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.table import Machine
+from dynacheck.variables import exceptions
 from dynacheck.variables.base import ObservedException
+from dynacheck.variables.exceptions import ExceptionVariable
 
 
 def unwind(tx: Machine, inst: Instruction, observed: ObservedException) -> bool:
@@ -18,12 +20,15 @@ def unwind(tx: Machine, inst: Instruction, observed: ObservedException) -> bool:
     Returns:
         False when no handler covers the instruction: the exception leaves the frame.
     """
+    exception = observed.exception
+    if isinstance(exception, ExceptionVariable) and not exception.was_raised:
+        exceptions.raised(tx, exception)  # by a slot: chain it to the one being handled
     handler = inst.handler
     if handler is None:
         return False
     del tx.stack[handler.depth :]
     if handler.lasti:
         tx.push(tx.constant(inst.offset // 2))  # in code units
-    tx.push(observed.exception)
+    tx.push(exception)
     tx.jump_to(handler.target)
     return True

@@ -9,7 +9,7 @@ from typing import Any
 from dynacheck.reasons import UNKNOWN_OPERATION
 from dynacheck.sources import CAttr, Node, type_lookup
 from dynacheck.variables import abstract
-from dynacheck.variables.base import NotConstant, ObservedException, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import NotConstant, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.exception_fields import (
     KEYWORDS,
     PARTS,
@@ -83,6 +83,11 @@ class ExceptionVariable(UserObjectVariable):
         """An exception that existed before the frame; its exact type is guarded by the caller."""
         value = node.peek()
         return cls(type(value), value=value, node=node)
+
+    @property
+    def was_raised(self) -> bool:
+        """Whether it was raised in the frame, or before it."""
+        return self.node is not None or isinstance(self.builtin.get("__traceback__"), TracebackVariable)
 
     # -- parts
     def part(self, tx: Tracer, name: str) -> VariableTracker:
@@ -356,15 +361,20 @@ def make_exception(
     """
     if isinstance(cls, VariableTracker):
         return to_instance(tx, cls)
-    values = [a if isinstance(a, VariableTracker) else tx.constant(a) for a in args]
-    made = construct(tx, cls, values, {})
+    made = new_exception(tx, cls, args)
     assert isinstance(made, ExceptionVariable)
     return made
 
 
-def new_exception(tx: Tracer, cls: type[BaseException], args: Sequence[Any] = ()) -> ExceptionVariable:
-    """A new exception about to be raised: what `tx.raise_` raises, chained to the one being handled."""
-    return raised(tx, make_exception(tx, cls, args))
+def new_exception(
+    tx: Tracer,
+    cls: type[BaseException],
+    args: Sequence[Any] = (),
+    kwargs: dict[str, VariableTracker] | None = None,
+) -> VariableTracker:
+    """Call an exception class known to Python, with trackers or Python constants."""
+    values = [a if isinstance(a, VariableTracker) else tx.constant(a) for a in args]
+    return construct(tx, cls, values, kwargs or {})
 
 
 def to_instance(
@@ -450,7 +460,7 @@ def stop_iteration(tx: Tracer, value: VariableTracker) -> ExceptionVariable:
     return make_exception(tx, StopIteration, () if abstract.is_none(tx, value) else (value,))
 
 
-def _match_classes(tx: Tracer, matcher: VariableTracker) -> tuple[type, ...]:
+def match_classes(tx: Tracer, matcher: VariableTracker) -> tuple[type, ...]:
     """The classes of an `except` clause.
 
     TypeError is raised in the program when one isn't an exception class.
@@ -471,7 +481,7 @@ def _match_classes(tx: Tracer, matcher: VariableTracker) -> tuple[type, ...]:
 def matches(tx: Tracer, exception: VariableTracker, matcher: VariableTracker) -> bool:
     """Whether `except matcher` catches the exception (CHECK_EXC_MATCH): by MRO, no `__subclasscheck__`."""
     mro = exception.realize(tx).get_type().__mro__
-    return any(cls in mro for cls in _match_classes(tx, matcher))
+    return any(cls in mro for cls in match_classes(tx, matcher))
 
 
 # -- groups

@@ -83,7 +83,7 @@ class GeneratorVariable(IteratorVariable):
             tx.raise_(ValueError, "generator already executing")
         return self.frame
 
-    def advance(self, tx: Tracer, value: VariableTracker) -> Step:
+    def resume(self, tx: Tracer, value: VariableTracker) -> Step:
         """`send(value)`, with the return told as a step instead of a StopIteration.
 
         Args:
@@ -130,7 +130,7 @@ class GeneratorVariable(IteratorVariable):
 
     # -- slots
     def tp_iternext(self, tx: Tracer) -> VariableTracker | None:
-        kind, value = self.advance(tx, tx.constant(None))
+        kind, value = self.resume(tx, tx.constant(None))
         return value if kind == "yield" else None
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
@@ -162,7 +162,7 @@ class GeneratorVariable(IteratorVariable):
         if name == "throw":
             step = self.throw(tx, thrown(tx, args))
         else:
-            step = self.advance(tx, args[0] if name == "send" else tx.constant(None))
+            step = self.resume(tx, args[0] if name == "send" else tx.constant(None))
         if step[0] == "return":
             stop = exceptions.stop_iteration(tx, step[1])
             raise ObservedException(exceptions.raised(tx, stop))
@@ -268,7 +268,7 @@ def send(tx: Tracer, receiver: VariableTracker, value: VariableTracker) -> Step:
     """
     iterator = receiver.realize(tx)
     if isinstance(iterator, GeneratorVariable):
-        return iterator.advance(tx, value)
+        return iterator.resume(tx, value)
     try:
         if abstract.is_none(tx, value):
             item = iterator.tp_iternext(tx)

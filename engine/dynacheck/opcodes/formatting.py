@@ -1,0 +1,49 @@
+"""f-strings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynacheck.bytecode.instruction import Instruction
+from dynacheck.opcodes.table import Machine, opcode, unsupported
+from dynacheck.variables import abstract
+
+unsupported("template strings aren't modelled", "BUILD_TEMPLATE", "BUILD_INTERPOLATION")
+
+
+@opcode("FORMAT_VALUE", until=(3, 12), leaves=1)
+def format_value(tx: Machine, inst: Instruction) -> None:
+    shape: Any = inst.argval
+    conversion, has_spec = shape
+    spec = tx.pop() if has_spec else None
+    tx.push(abstract.format_value(tx, tx.pop(), conversion, spec))
+
+
+@opcode("CONVERT_VALUE", since=(3, 13), leaves=1)
+def convert_value(tx: Machine, inst: Instruction) -> None:
+    conversion: Any = inst.argval
+    convert = {"s": abstract.str_, "r": abstract.repr_, "a": abstract.ascii_}[conversion]
+    tx.push(convert(tx, tx.pop()))
+
+
+@opcode("FORMAT_SIMPLE", since=(3, 13), leaves=1)
+def format_simple(tx: Machine, inst: Instruction) -> None:
+    tx.push(abstract.format_value(tx, tx.pop()))
+
+
+@opcode("FORMAT_WITH_SPEC", since=(3, 13), leaves=1)
+def format_with_spec(tx: Machine, inst: Instruction) -> None:
+    value, spec = tx.popn(2)
+    tx.push(abstract.format_value(tx, value, None, spec))
+
+
+@opcode("BUILD_STRING", leaves=1)
+def build_string(tx: Machine, inst: Instruction) -> None:
+    parts = [part.realize(tx) for part in tx.popn(inst.arg)]
+    if all(part.is_constant() for part in parts):
+        tx.push(tx.constant("".join(part.as_constant(tx) for part in parts)))
+        return
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = abstract.binary(tx, "+", joined, part)
+    tx.push(joined)

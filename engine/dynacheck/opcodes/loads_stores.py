@@ -1,0 +1,186 @@
+"""Constants, local variables, cells."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from dynacheck.bytecode.instruction import Instruction
+from dynacheck.opcodes.table import NULL, Machine, opcode
+from dynacheck.variables.base import VariableTracker
+from dynacheck.variables.cells import CellVariable
+
+
+@opcode("LOAD_CONST")
+def load_const(tx: Machine, inst: Instruction) -> None:
+    tx.push(tx.constant(inst.argval))
+
+
+@opcode("LOAD_SMALL_INT", since=(3, 14))
+def load_small_int(tx: Machine, inst: Instruction) -> None:
+    tx.push(tx.constant(inst.arg))
+
+
+@opcode("LOAD_COMMON_CONSTANT", since=(3, 14))
+def load_common_constant(tx: Machine, inst: Instruction) -> None:
+    tx.push(tx.object(inst.argval))
+
+
+# -- locals
+
+
+def load_local(tx: Machine, name: str) -> VariableTracker:
+    """The value of a local variable; UnboundLocalError in the program when it has none."""
+    value = tx.locals.get(name)
+    if value is None:
+        unbound_local(tx, name)
+    return value
+
+
+def unbound_local(tx: Machine, name: str) -> NoReturn:
+    """UnboundLocalError in the program."""
+    where = "where it is not associated with a value"
+    tx.raise_(UnboundLocalError, f"cannot access local variable '{name}' {where}")
+
+
+def _is_cell_slot(tx: Machine, inst: Instruction) -> bool:
+    """Since 3.12 instructions on locals may name a slot that holds a cell."""
+    return inst.arg in tx.decoded.cell_slots
+
+
+@opcode("LOAD_FAST", until=(3, 12))
+def load_fast_312(tx: Machine, inst: Instruction) -> None:
+    name: Any = inst.argval
+    tx.push(load_local(tx, name))
+
+
+@opcode("LOAD_FAST", since=(3, 13))
+@opcode("LOAD_FAST_BORROW", since=(3, 14))
+def load_fast(tx: Machine, inst: Instruction) -> None:
+    name: Any = inst.argval
+    tx.push(
+        tx.cell(name) if _is_cell_slot(tx, inst) else load_local(tx, name)
+    )  # LOAD_CLOSURE became LOAD_FAST
+
+
+@opcode("LOAD_FAST_CHECK", since=(3, 12))
+def load_fast_check(tx: Machine, inst: Instruction) -> None:
+    name: Any = inst.argval
+    tx.push(load_local(tx, name))
+
+
+@opcode("LOAD_FAST_AND_CLEAR", since=(3, 12))
+def load_fast_and_clear(tx: Machine, inst: Instruction) -> None:
+    """An inlined comprehension sets aside the outer variable of the same name, or its cell."""
+    name: Any = inst.argval
+    saved: VariableTracker | None
+    if _is_cell_slot(tx, inst):
+        saved = tx.cells.pop(name, None)
+    else:
+        saved = tx.locals.pop(name, None)
+    tx.push(NULL if saved is None else saved)
+
+
+@opcode("LOAD_FAST_LOAD_FAST", since=(3, 13))
+@opcode("LOAD_FAST_BORROW_LOAD_FAST_BORROW", since=(3, 14))
+def load_fast_load_fast(tx: Machine, inst: Instruction) -> None:
+    first, second = _pair(inst)
+    tx.push(load_local(tx, first))
+    tx.push(load_local(tx, second))
+
+
+def _pair(inst: Instruction) -> tuple[str, str]:
+    names: Any = inst.argval
+    return names[0], names[1]
+
+
+def _store(tx: Machine, name: str, value: VariableTracker) -> None:
+    if value is NULL:  # put back by an inlined comprehension: it had no value
+        tx.locals.pop(name, None)
+    else:
+        tx.locals[name] = value
+
+
+@opcode("STORE_FAST", until=(3, 11))
+def store_fast_311(tx: Machine, inst: Instruction) -> None:
+    name: Any = inst.argval
+    tx.locals[name] = tx.pop()
+
+
+@opcode("STORE_FAST", since=(3, 12))
+def store_fast(tx: Machine, inst: Instruction) -> None:
+    name: Any = inst.argval
+    value = tx.pop()
+    if not _is_cell_slot(tx, inst):
+        _store(tx, name, value)
+    elif isinstance(value, CellVariable):
+        tx.cells[name] = value
+    else:
+        tx.cells.pop(name, None)
+
+
+@opcode("STORE_FAST_STORE_FAST", since=(3, 13))
+def store_fast_store_fast(tx: Machine, inst: Instruction) -> None:
+    first, second = _pair(inst)
+    _store(tx, first, tx.pop())
+    _store(tx, second, tx.pop())
+
+
+@opcode("STORE_FAST_LOAD_FAST", since=(3, 13))
+def store_fast_load_fast(tx: Machine, inst: Instruction) -> None:
+    first, second = _pair(inst)
+    _store(tx, first, tx.pop())
+    tx.push(load_local(tx, second))
+
+
+@opcode("DELETE_FAST")
+def delete_fast(tx: Machine, inst: Instruction) -> None:
+    name: Any = inst.argval
+    if tx.locals.pop(name, None) is None:
+        unbound_local(tx, name)
+
+
+# -- cells
+
+
+@opcode("MAKE_CELL")
+def make_cell(tx: Machine, inst: Instruction) -> None:
+    name: Any = inst.argval
+    tx.make_cell(name)
+
+
+@opcode("LOAD_CLOSURE", until=(3, 12))
+def load_closure(tx: Machine, inst: Instruction) -> None:
+    name: Any = inst.argval
+    tx.push(tx.cell(name))
+
+
+@opcode("LOAD_DEREF")
+def load_deref(tx: Machine, inst: Instruction) -> None:
+    name: Any = inst.argval
+    value = tx.cell(name).get(tx)
+    if value is None:
+        _empty_cell(tx, inst)
+    tx.push(value)
+
+
+@opcode("STORE_DEREF")
+def store_deref(tx: Machine, inst: Instruction) -> None:
+    name: Any = inst.argval
+    tx.cell(name).set(tx, tx.pop())
+
+
+@opcode("DELETE_DEREF")
+def delete_deref(tx: Machine, inst: Instruction) -> None:
+    name: Any = inst.argval
+    cell = tx.cell(name)
+    if cell.get(tx) is None:
+        _empty_cell(tx, inst)
+    cell.set(tx, None)
+
+
+def _empty_cell(tx: Machine, inst: Instruction) -> NoReturn:
+    name: Any = inst.argval
+    if name in tx.decoded.code.co_freevars:
+        where = "where it is not associated with a value in enclosing scope"
+        tx.raise_(NameError, f"cannot access free variable '{name}' {where}")
+    unbound_local(tx, name)
