@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -64,6 +63,8 @@ def limits_from(numbers: Mapping[str, Any], origin: str) -> dict[str, Limit]:
 
 def unknown(name: str, allowed: Iterable[str], where: str) -> Mistake:
     """One line about an argument that doesn't exist, with the likely one."""
+    import difflib  # costs a millisecond that only mistakes pay
+
     names = list(allowed)
     close = difflib.get_close_matches(name, names, 1)
     hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(names)}"

@@ -13,11 +13,12 @@ from pytest_dynacheck import _check
 from pytest_dynacheck._budgets import BOUNDS, COUNTS, Mistake, allowances, limits_from, unknown
 from pytest_dynacheck._marks import Plan
 from pytest_dynacheck._public import BudgetExceeded
-from pytest_dynacheck._session import TestRun
 from pytest_dynacheck._verdict import OVER, judge
 
 if TYPE_CHECKING:
     from dynacheck.report import Report
+
+    from pytest_dynacheck._session import TestRun
 
 
 class Dynacheck:

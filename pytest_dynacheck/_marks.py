@@ -21,8 +21,11 @@ LINES = (
     "max_cache_entries(n): no function has more than n cache entries.",
     "dynacheck(*, backend, fullgraph, dynamic, device, isolate, owner, allow, graphs, graph_breaks, "
     "recompiles, cache_entries, max_graphs, max_graph_breaks, max_recompiles, max_cache_entries): how the "
-    "test compiles, exact numbers and bounds, and what is allowed (globs over cause keys, or {glob: at_most}).",
+    "test compiles, exact numbers and bounds; allow: globs over cause keys, or {glob: at_most}.",
 )
+
+
+RUN = pytest.StashKey[Any]()  # the TestRun of an item that is watched
 
 
 class Plan:

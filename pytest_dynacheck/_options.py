@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from pytest_dynacheck._budgets import BOUNDS, Limit
-from pytest_dynacheck.engines.bundled import Bundled
+
+if TYPE_CHECKING:
+    import torch
 
 ENGINES = ("bundled",)
 ISOLATE = ("marked", "all", "off")
@@ -158,8 +160,6 @@ def read(config: pytest.Config) -> Settings:
         fullgraph=bool(config.getoption("dynacheck_fullgraph", False)),
     )
     _check_verbosity(config)
-    _check_backend(settings)
-    _check_device(settings)
     return settings
 
 
@@ -189,29 +189,60 @@ def _check_verbosity(config: pytest.Config) -> None:
         raise pytest.UsageError(f"ini option verbosity_dynacheck = {text}: expected auto or a whole number")
 
 
-def _check_backend(settings: Settings) -> None:
+def check_backend(settings: Settings, backends: Callable[[], Iterable[str]]) -> None:
+    """Refuse an unknown default backend; asks the engine only about names that aren't well known.
+
+    Raises:
+        pytest.UsageError: there is no such backend.
+    """
     name = settings["backend"]
     if name in _KNOWN_BACKENDS:
         return
-    names = sorted({*_KNOWN_BACKENDS, *Bundled("").backends()})
+    names = sorted({*_KNOWN_BACKENDS, *backends()})
     if name not in names:
         raise pytest.UsageError(
             f"{settings.origin('backend')}: no backend {name!r}; there are {', '.join(names)}"
         )
 
 
-def _check_device(settings: Settings) -> None:
+def check_device(settings: Settings) -> None:
+    """Refuse a device that this machine hasn't.
+
+    Raises:
+        pytest.UsageError: there is no such device.
+    """
     name = settings["device"]
-    if not name.startswith("cuda"):
-        return
+    if name.startswith("cuda"):
+        wanted, count = int(name.partition(":")[2] or 0), _gpus()
+        if wanted >= count:
+            raise pytest.UsageError(
+                f"{settings.origin('device')}: no device {name!r}; there are {count} CUDA devices"
+            )
+
+
+def _gpus() -> int:
     import torch
 
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    wanted = int(name.partition(":")[2] or 0)
-    if wanted >= count:
-        raise pytest.UsageError(
-            f"{settings.origin('device')}: no device {name!r}; {count} CUDA devices are available"
-        )
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def device(settings: Settings, wanted: str | None) -> torch.device:
+    """The marker's device, else the run's; GPUs are spread over the workers of xdist."""
+    import torch
+
+    name = wanted or settings["device"]
+    count = 0 if name == "cpu" else _gpus()
+    if name == "auto":
+        name = "cuda" if count else "cpu"
+    if name.startswith("cuda") and not count:
+        pytest.skip(f"no GPU for device {name!r}")
+    if name == "cuda":
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+        name = f"cuda:{int(worker) % count if worker.isdigit() else 0}"
+    return torch.device(name)
+
+
+SETTINGS = pytest.StashKey[Settings]()
 
 
 def verbosity(config: pytest.Config) -> int:

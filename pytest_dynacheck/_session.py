@@ -12,7 +12,7 @@ import pytest
 from pytest_dynacheck._budgets import Mistake
 from pytest_dynacheck._compiling import Compiling
 from pytest_dynacheck._isolation import Leak, Snapshot
-from pytest_dynacheck._marks import Plan, plan_of
+from pytest_dynacheck._marks import RUN, Plan, plan_of
 from pytest_dynacheck._options import Settings
 from pytest_dynacheck._public import BudgetExceeded, DynacheckUnusedAllowance
 from pytest_dynacheck._redirect import Redirection
@@ -64,6 +64,7 @@ class TestRun:
 
     Attributes:
         plan: what its markers say.
+        fixture: what it gets as `dynacheck`.
         report: the engine's Report of the call phase, once that is over.
         verdict: the judgement, once there is one.
         leaks: what it left behind; known after teardown.
@@ -77,6 +78,7 @@ class TestRun:
         self.observes = observes
         self.compiling = Compiling(session.engine.compile, plan, session.settings)
         self.report: Any = None
+        self.fixture: Any = None
         self.verdict: Verdict | None = None
         self.leaks: list[Leak] = []
         self.expects_nothing = False
@@ -202,4 +204,3 @@ def message_of(verdict: Verdict) -> str:
 
 
 SESSION = pytest.StashKey[Session]()
-RUN = pytest.StashKey[TestRun]()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
 import pytest
 
-from pytest_dynacheck._marks import is_under_test
 from pytest_dynacheck._options import Settings
 from pytest_dynacheck._report import one_line, torch_version
 from pytest_dynacheck._session import Session
@@ -55,10 +53,8 @@ class Summary:
         return f"dynacheck: {', '.join(parts)} ({'; '.join(engines)})"
 
 
-def header(config: pytest.Config, settings: Settings, items: Iterable[pytest.Item] = ()) -> str | None:
-    """One line on version and settings, if the plugin has anything to do in this run."""
-    if not settings.given and not any(is_under_test(item, settings) for item in items):
-        return None
+def header(settings: Settings) -> str:
+    """One line on version and settings."""
     parts = [
         f"engine {settings['engine']}",
         f"backend {settings['backend']}",

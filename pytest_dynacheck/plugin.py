@@ -1,18 +1,22 @@
-"""pytest's hooks, a few lines each. A run that uses nothing of it imports neither torch nor an engine."""
+"""What every run loads: options, markers, fixtures. Imports neither torch nor an engine.
+
+The hooks that do something are in `_active`, loaded when an option is given or a test is under test.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_dynacheck import _device, _marks, _options, _report, _summary
-from pytest_dynacheck._fixture import Dynacheck
-from pytest_dynacheck._session import RUN, SESSION, Session
+from pytest_dynacheck import _marks, _options
 
 if TYPE_CHECKING:
     import torch
+
+    from pytest_dynacheck._fixture import Dynacheck
+
+_ACTIVE = "pytest_dynacheck._active"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,100 +25,54 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     _marks.register(config)
-    config.stash[SESSION] = Session(_options.read(config), str(config.rootpath))
-    config.pluginmanager.register(_summary.Summary(config.stash[SESSION]), "dynacheck-summary")
+    settings = config.stash[_options.SETTINGS] = _options.read(config)
+    if settings.given:
+        activate(config)
+    elif config.getoption("dist", "no") != "no":
+        config.pluginmanager.register(_Arrivals(config))
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    session = config.stash.get(SESSION, None)
-    if session is not None:
-        session.close()
+class _Arrivals:
+    """For xdist's controller, which collects nothing: the first report with our results loads the rest."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if hasattr(report, "dynacheck") and not self.config.pluginmanager.has_plugin(_ACTIVE):
+            activate(self.config)
+            summary = self.config.pluginmanager.get_plugin("dynacheck-summary")
+            assert summary is not None
+            summary.pytest_runtest_logreport(report)
 
 
-def pytest_report_header(config: pytest.Config) -> str | None:
-    return _summary.header(config, config.stash[SESSION].settings)
+def activate(config: pytest.Config) -> None:
+    """Load the hooks that watch and judge tests."""
+    config.pluginmanager.import_plugin(_ACTIVE)
 
 
-def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> str | None:
-    settings = config.stash[SESSION].settings
-    return None if settings.given else _summary.header(config, settings, items)
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    # neither first nor last: after skip marks were looked at, before the first fixture is set up
-    item.config.stash[SESSION].begin(item)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
-) -> Generator[None, Any, Any]:
-    try:
-        return (yield)
-    finally:
-        run = request.config.stash[SESSION].current
-        if run is not None and fixturedef.scope != "function":
-            run.after_wide_fixture()
-
-
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    run = item.stash.get(RUN, None)
-    if run is None or not run.observes:
-        return (yield)
-    with run.call("caplog" in getattr(item, "fixturenames", ())):
-        result = yield
-    run.judge()
-    return result
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
-    try:
-        return (yield)
-    finally:
-        run = item.stash.get(RUN, None)
-        if run is not None:
-            run.finish()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    run = item.stash.get(RUN, None)
-    if run is not None:
-        _report.attach(report, item, run)
-    return report
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_report_teststatus(report: Any, config: pytest.Config) -> Generator[None, Any, Any]:
-    status = yield
-    data = getattr(report, "dynacheck", None) if _options.verbosity(config) > 0 else None
-    if data is None or report.when != "call" or not status or config.stash[SESSION].finished:
-        return status
-    category, letter, word = status
-    text = f" ({_report.one_line(data)})"
-    return category, letter, (word[0] + text, word[1]) if isinstance(word, tuple) else word + text
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    session.config.stash[SESSION].finished = True
+def pytest_collection_finish(session: pytest.Session) -> None:
+    settings = session.config.stash[_options.SETTINGS]
+    if any(_marks.is_under_test(item, settings) for item in session.items):
+        activate(session.config)
 
 
 @pytest.fixture
 def dynacheck(request: pytest.FixtureRequest) -> Dynacheck:
     """Compile, look at what was compiled so far, and expect numbers of a block."""
-    run = request.node.stash.get(RUN, None)
+    run = request.node.stash.get(_marks.RUN, None)
     if run is None or not run.plan.under_test:
         pytest.fail(
             "dynacheck: name the fixture as an argument of the test or of one of its fixtures", pytrace=False
         )
-    return Dynacheck(run)
+    fixture: Dynacheck = run.fixture
+    return fixture
 
 
 @pytest.fixture
 def dynacheck_device(request: pytest.FixtureRequest) -> torch.device:
     """The device to test on: the marker's, `--dynacheck-device`, or a GPU if there is one."""
-    return _device.device_for(request)
+    mark = request.node.get_closest_marker("dynacheck")
+    return _options.device(
+        request.config.stash[_options.SETTINGS], mark.kwargs.get("device") if mark else None
+    )
