@@ -48,10 +48,10 @@ def test_error_gives_the_frame_up(native, how):
     assert f(3) == 3
 
 
-@pytest.mark.parametrize("junk", [42, "entry", (), NotImplemented, False])
+@pytest.mark.parametrize("junk", [42, "entry", (), NotImplemented, True])
 def test_junk_is_a_type_error(native, junk):
     f = native.make("def f(a): return a\n")["f"]
-    with native.on(only(f, lambda *_: junk)), pytest.raises(TypeError, match="must return an Entry or None"):
+    with native.on(only(f, lambda *_: junk)), pytest.raises(TypeError, match="must return an Entry, None or False"):
         f(1)
     assert f(3) == 3
 
@@ -240,3 +240,22 @@ def test_recursion_error_inside_the_callback(native):
             with pytest.raises(RecursionError):
                 f(1)
     assert f(1) == 1 and sys.getrecursionlimit() > 100
+
+
+def test_false_runs_what_is_below_with_existing_entries_only(native):
+    ns = native.make(
+        "def g(a): return a\ndef h(a): return a\ndef f(a): return g(a), h(a)\n"
+        "def r(a): return 'entry'\ndef other(a): return g(a)\n"
+    )
+    native.serve(ns["h"], ns["r"].__code__)
+    seen = []
+
+    def callback(func, args, state):
+        seen.append(func.__name__)
+        return False if func.__name__ == "f" else None
+
+    with native.on(callback):
+        assert ns["f"](1) == (1, "entry")
+        assert seen == ["f"]
+        assert ns["other"](2) == 2
+    assert seen == ["f", "other", "g"]
