@@ -80,7 +80,7 @@ class Machine(Tracer, Protocol):
         """BEFORE_WITH: pops nothing (the manager is already popped); pushes exit and the result of enter."""
 
     def special_method(self, owner: VariableTracker, name: str) -> VariableTracker:
-        """LOAD_SPECIAL (3.14): `__enter__` or `__exit__` of a manager, bound; the first remembers the block."""
+        """LOAD_SPECIAL (3.14): `__enter__` or `__exit__` of a manager, bound; entering remembers the block."""
 
     # functions and imports
     def make_function(
