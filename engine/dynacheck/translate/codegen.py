@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
 from dynacheck.bytecode.assemble import assemble
 from dynacheck.bytecode.build import Builder
+from dynacheck.bytecode.ops import Label
 from dynacheck.graph.recorder import CapturedGraph, GraphRecorder
 from dynacheck.sources import Node
 from dynacheck.translate.effects import SideEffects
@@ -81,12 +82,19 @@ class Codegen:
         self.outputs: list[Any] = []
         self._output_index: dict[Any, int] = {}
         self._temps: dict[VariableTracker, str] = {}
-        self._labels: list[Any] = []
         self._fresh = 0
+        self._own_cells: dict[Any, str] = {}  # cells of the frame itself, which the rewritten code makes
 
     # -- Emitter
+    def own_cells(self, cells: dict[str, Any]) -> None:
+        """Say which trackers are the frame's own cells."""
+        self._own_cells = {cell: name for name, cell in cells.items() if name in self.template.co_cellvars}
+
     def load_local(self, name: str) -> None:
-        self.build.load_fast(name)
+        if name in self.template.co_cellvars:
+            self.build.load_deref(name)
+        else:
+            self.build.load_fast(name)
 
     def load_free(self, name: str) -> None:
         self.build.load_deref(name)
@@ -125,6 +133,8 @@ class Codegen:
         temp = self._temps.get(value)
         if temp is not None:
             self.build.load_bound(temp)
+        elif value in self._own_cells:
+            self.build.load_closure(self._own_cells[value])
         elif value.node is not None:
             value.node.emit(self)
         else:
@@ -147,11 +157,6 @@ class Codegen:
         """A new local of the rewritten code."""
         self._fresh += 1
         return f"___{prefix}{self._fresh}"
-
-    def label(self) -> Any:
-        label = self.build.label()
-        self._labels.append(label)
-        return label
 
     def build_tuple(self, n: int) -> None:
         self.build.build_tuple(n)
@@ -225,23 +230,53 @@ class Codegen:
         self.build.binary_subscr()
 
     # -- whole frames
-    def replay(self, effects: SideEffects, results: Sequence[VariableTracker]) -> None:
+    def replay(
+        self, effects: SideEffects, results: Sequence[VariableTracker], cells: dict[str, Any] | None = None
+    ) -> None:
         """Write side effects back. Values of the frame's results and of the writes are evaluated before any write.
 
         Args:
             effects: the attempt's.
             results: what is loaded afterwards.
+            cells: the frame's own cells by name, if the frame goes on behind a break; otherwise only those that escape
+                are filled.
         """
-        if not effects:
-            return
-        for value in results:
-            self._pin_deep(value, set())
         items = effects.items()
-        for item in items:
-            for child in item.children():
-                self._pin_deep(child, set())
+        roots = [*results, *(c for item in items for c in item.children())]
+        own = self._own_cells if cells is not None else self._escaping_cells(roots)
+        if not items and not own:
+            return
+        seen: set[int] = set()
+        for value in (*roots, *own):
+            self._pin_deep(value, seen)
+        filled: list[tuple[VariableTracker, VariableTracker]] = []
+        for cell, name in own.items():
+            contents = cell.contents
+            if contents is not None:
+                self.load(contents)
+                self.build.store_deref(name)
+                filled.append((cell, contents))
         for item in items:
             item.write_back(self)
+
+    def _escaping_cells(self, roots: Sequence[VariableTracker]) -> dict[Any, str]:
+        """The frame's own cells that what leaves the frame holds."""
+        if not self._own_cells:
+            return {}
+        found: dict[Any, str] = {}
+        seen: set[int] = set()
+        todo = list(roots)
+        while todo:
+            value = todo.pop()
+            if isinstance(value, LazyVariable) and value.real is not None:
+                value = value.real
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            if value in self._own_cells:
+                found[value] = self._own_cells[value]
+            todo.extend(value.children())
+        return found
 
     def _pin_deep(self, value: VariableTracker, seen: set[int]) -> None:
         """Evaluate a value; for one that is built later, what it holds."""
@@ -256,12 +291,12 @@ class Codegen:
         for child in value.children():
             self._pin_deep(child, seen)
 
-    def finish(self, graph_callable: object | None, extra: Sequence[Node] = ()) -> tuple[CodeType, CapturedGraph, list[Node]]:
+    def finish(self, compile_graph: Callable[[CapturedGraph], object]) -> tuple[CodeType, CapturedGraph, list[Node]]:
         """Put the graph's call before the body and assemble.
 
         Args:
-            graph_callable: the constant that runs the graph.
-            extra: not used by the graph but captured as well.
+            compile_graph: hands the graph to the backend; gives the constant that runs it. Not called for a graph that
+                computes nothing.
 
         Returns:
             The code, the finished graph, the nodes whose values the hook hands over.
@@ -273,10 +308,10 @@ class Codegen:
         self.build = front
         capture: list[Node] = []
         if not captured_graph.is_empty:
-            capture = self._call_graph(captured_graph, graph_callable)
+            capture = self._call_graph(captured_graph, compile_graph(captured_graph))
         self.build = body
         shift = len(front.ops)
-        for label in self._labels:
+        for label in {id(label): label for label in _labels(body.ops)}.values():
             if label.position is not None:
                 label.position += shift
         body.ops[:0] = front.ops
@@ -322,3 +357,12 @@ class Codegen:
         else:
             build.pop()
         return capture
+
+
+def _labels(ops: Sequence[Any]) -> Iterator[Any]:
+    """The labels that operations refer to."""
+    for op in ops:
+        if isinstance(op.arg, Label):
+            yield op.arg
+        if op.cover is not None:
+            yield op.cover.target

@@ -26,7 +26,7 @@ from dynacheck.variables.base import GraphBreak, ObservedException, Tracer, Vari
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.contexts import ContextVariable, ExitVariable
 from dynacheck.variables.functions import UserFunctionVariable
-from dynacheck.variables.generators import GeneratorVariable
+from dynacheck.variables.generators import GeneratorVariable, Step
 from dynacheck.variables.objects import PythonModuleVariable
 from dynacheck.variables.sequences import TupleVariable
 from dynacheck.variables.tensor import TensorVariable
@@ -97,7 +97,7 @@ class Frame(Calls):
         self.result: VariableTracker | None = None
         self.yielded: VariableTracker | None = None
         self.done = False
-        self.generator: GeneratorVariable | None = None
+        self.started = False
 
     # -- running
     def run(self) -> VariableTracker:
@@ -197,6 +197,59 @@ class Frame(Calls):
 
     def line(self) -> UserLine:
         return UserLine(self.code.co_filename, self.inst.lineno or self.code.co_firstlineno, self.code.co_name)
+
+    def new_frame(self, code: CodeType, bound: dict[str, VariableTracker], fn: UserFunctionVariable) -> Frame:
+        return Frame(self.attempt, self, code, bound, fn.globals, fn)
+
+    # -- as a generator's frame
+    def make_generator(self) -> GeneratorVariable:
+        """The generator that owns this frame."""
+        return GeneratorVariable(self)
+
+    def _step(self) -> Step:
+        attempt = self.attempt
+        attempt.frames.append(self)
+        self.yielded = None
+        try:
+            self._loop()
+        finally:
+            attempt.frames.pop()
+        if self.done:
+            assert self.result is not None
+            return "return", self.result
+        assert self.yielded is not None
+        return "yield", self.yielded
+
+    def resume(self, value: VariableTracker) -> Step:
+        """Go on with the value as result of the `yield`."""
+        if self.started:
+            self.push(value)
+        self.started = True
+        return self._step()
+
+    def throw(self, exception: VariableTracker) -> Step:
+        """Raise the exception at the `yield`."""
+        observed = ObservedException(exception)
+        if not self.started or not unwind(self, self.inst, observed):
+            raise observed
+        return self._step()
+
+    def delegate(self) -> VariableTracker | None:
+        """The iterator of the `yield from` the frame is suspended in."""
+        index = self.inst.index
+        if index and self.decoded.instructions[index - 1].opname == "SEND":
+            return self.stack[-1]
+        return None
+
+    def finish_delegate(self, value: VariableTracker) -> Step:
+        """End that `yield from` with a value and go on."""
+        send = self.decoded.instructions[self.inst.index - 1]
+        if not versions.PY312:
+            self.stack.pop()
+        self.push(value)
+        assert send.target is not None
+        self.ip = send.target
+        return self._step()
 
     # -- the stack
     def push(self, value: VariableTracker) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import operator
 import types
 import weakref
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ from dynacheck.bytecode.decode import DecodedCode
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.oracle import DataDependent, Oracle, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.recorder import GraphRecorder
-from dynacheck.guards import Absent, LengthIs, Same
+from dynacheck.guards import Absent, LengthIs, RangeIs, Same
 from dynacheck.guards.base import Guard, install, relate
 from dynacheck.handlers import skip
 
 from dynacheck.reasons import Reason
-from dynacheck.sources import ABSENT, CAttr, Captured, CellContents, FrameView, Node, Root, UserLine
+from dynacheck.sources import ABSENT, Captured, FrameView, Node, Root, UserLine
 from dynacheck.translate.effects import SideEffects
 from dynacheck.translate.signals import Restart, Speculation
 from dynacheck.variables import exceptions
@@ -76,10 +76,6 @@ class Attempt:
         self.modules: list[tuple[str, Any]] = []  # entered nn.Modules: (path, class)
         self.warnings: list[Any] = []
         self.state: dict[str, Any] = {}
-
-
-def _record_break(attempt: Attempt, broke: GraphBreak) -> NoReturn:
-    raise broke
 
 
 class Tracing:
@@ -238,6 +234,13 @@ class Tracing:
     def tuple_of(self, items: Sequence[VariableTracker]) -> VariableTracker:
         return TupleVariable(list(items))
 
+    def guard_range(self, node: Node, value: range) -> None:
+        self.guard(node, RangeIs(value.start, value.stop, value.step))
+
+    def oracle_attribute(self, ref: TensorRef, name: str, *args: Any, **kwargs: Any) -> Any:
+        """A tensor's metadata, by the oracle."""
+        return self.attempt.oracle.attribute(ref, name, *args, env=self.attempt.env, **kwargs)
+
     # -- exceptions and breaks
     def raise_(self, exc_type: type[BaseException], *args: object) -> NoReturn:
         values = [a if isinstance(a, VariableTracker) else self.constant(a) for a in args]
@@ -315,8 +318,6 @@ class Tracing:
         return self.constant(value)
 
     def _wrap_sequence(self, node: Any, value: Any) -> VariableTracker:
-        import operator
-
         graph = self.attempt.graph
         items = [
             self.wrap_result(graph.call("call_function", operator.getitem, [node, i], {}, self.stack_lines()), item)
@@ -326,7 +327,7 @@ class Tracing:
             return TupleVariable(items)
         if type(value) is list:
             return ListVariable(items)
-        return NamedTupleVariable(type(value), items)
+        return NamedTupleVariable(type(value), items, self.class_variable(type(value)))
 
     # -- tensors and symbols
     def wrap_tensor(self, node: Node, value: torch.Tensor) -> VariableTracker:
@@ -400,5 +401,3 @@ def describe_target(target: Any) -> str:
     name = getattr(target, "__name__", None) or str(target)
     return f"{module}.{name}" if module and module not in ("builtins", "_operator") else str(name)
 
-
-__all__ = ["Attempt", "CAttr", "CellContents", "Tracing", "describe_target", "sys"]

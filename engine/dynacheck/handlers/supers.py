@@ -1,0 +1,48 @@
+"""`super` and the parts of `object` and `type` that need the frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynacheck.handlers.registry import handles
+from dynacheck.variables.base import VariableTracker
+from dynacheck.variables.functions import ObjectVariable
+from dynacheck.variables.objects import ClassVariable, SuperVariable
+
+
+@handles(super)
+def super_(
+    tx: Any, cls: VariableTracker | None = None, instance: VariableTracker | None = None
+) -> VariableTracker | None:
+    """`super()` reads `__class__` and the first argument of the calling frame."""
+    if cls is None:
+        if "__class__" not in tx.code.co_freevars:
+            tx.raise_(RuntimeError, "super(): __class__ cell not found")
+        found = tx.cell("__class__").get(tx)
+        if found is None:
+            tx.raise_(RuntimeError, "super(): empty __class__ cell")
+        cls = found.realize(tx)
+        name = tx.code.co_varnames[0]
+        owner = tx.locals.get(name)
+        if owner is None:
+            owner = tx.cell(name).get(tx)
+        instance = owner.realize(tx)
+    if not isinstance(cls, ObjectVariable) or instance is None:
+        return None
+    start: type = cls.value
+    kind = instance.value if isinstance(instance, ObjectVariable) and isinstance(instance.value, type) else instance.get_type()
+    if not issubclass(kind, start):
+        tx.raise_(TypeError, "super(type, obj): obj must be an instance or subtype of type")
+    return SuperVariable(start, instance)
+
+
+@handles(object.__new__)
+def object_new(tx: Any, cls: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
+    """`object.__new__(cls)`."""
+    if not isinstance(cls, ClassVariable):
+        return None
+    made: VariableTracker = tx.new_instance(cls, [])
+    return made
+
+
+

@@ -1,0 +1,228 @@
+"""Functions of torch that are answered while translating: queries of state, context managers, annotations, breaks."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Final
+
+import torch
+
+from dynacheck.handlers.registry import handles
+from dynacheck.variables import abstract
+from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.contexts import (
+    AutocastVariable,
+    GradModeVariable,
+    InferenceModeVariable,
+    NullContextVariable,
+    set_grad_mode,
+)
+from dynacheck.variables.functions import CallableVariable
+from dynacheck.variables.sequences import SizeVariable
+from dynacheck.variables.tensor import TensorVariable
+
+
+def _constant(tx: Tracer, value: VariableTracker | None, default: Any = None) -> Any:
+    return default if value is None else value.realize(tx).as_constant(tx)
+
+
+# -- queries of ambient state, which the ambient guard covers
+_QUERIES: Final = (
+    torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.is_autocast_enabled,
+    torch.get_autocast_dtype, torch.is_autocast_cache_enabled, torch.are_deterministic_algorithms_enabled,
+    torch.is_deterministic_algorithms_warn_only_enabled, torch.get_num_threads, torch._C._is_torch_function_enabled,
+    torch.cuda.is_available, torch.cuda.device_count, torch.cuda.is_initialized, torch.backends.mkldnn.is_available,
+    torch.backends.cuda.is_built, torch._C._get_tracing_state, torch.jit.is_scripting, torch.jit.is_tracing,
+    torch.overrides.is_tensor_method_or_property, torch._C._is_any_autocast_enabled, torch.get_default_device,
+    torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.mem_efficient_sdp_enabled, torch.backends.cuda.math_sdp_enabled,
+    torch.is_autocast_cpu_enabled, torch.get_autocast_cpu_dtype, torch.distributed.is_available, torch.is_warn_always_enabled,
+)  # fmt: skip
+
+
+def _query(fn: Any) -> None:
+    @handles(fn)
+    def answer(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+        values = [a.as_constant(tx) for a in args]
+        found = fn(*values, **{k: v.as_constant(tx) for k, v in kwargs.items()})
+        return tx.constant(found)
+
+
+for _fn in dict.fromkeys(_QUERIES):
+    _query(_fn)
+
+
+@handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling)
+def is_compiling(tx: Tracer) -> VariableTracker:
+    return tx.constant(True)
+
+
+@handles(torch.compiler.is_exporting)
+def is_exporting(tx: Tracer) -> VariableTracker:
+    return tx.constant(False)
+
+
+@handles(torch.is_tensor)
+def is_tensor(tx: Tracer, obj: VariableTracker) -> VariableTracker:
+    return tx.constant(isinstance(obj, TensorVariable))
+
+
+def _metadata(fn: Any, name: str) -> None:
+    @handles(fn)
+    def answer(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
+        tensor = args[0] if args else kwargs.pop("input", None)
+        if not isinstance(tensor, TensorVariable):
+            return None
+        return tensor.call_method(tx, name, list(args[1:]), kwargs)
+
+
+for _fn, _name in ((torch.is_floating_point, "is_floating_point"), (torch.is_complex, "is_complex"), (torch.numel, "numel")):
+    _metadata(_fn, _name)
+
+
+@handles(torch.Size)
+def size(tx: Tracer, values: VariableTracker | None = None) -> VariableTracker:
+    return SizeVariable([] if values is None else list(abstract.iterate(tx, values)))
+
+
+# -- constants of torch
+def _constant_constructor(fn: Any) -> None:
+    @handles(fn)
+    def make(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
+        if not all(a.is_constant() for a in (*args, *kwargs.values())):
+            return None
+        try:
+            found = fn(*[a.as_constant(tx) for a in args], **{k: v.as_constant(tx) for k, v in kwargs.items()})
+        except (RuntimeError, TypeError, ValueError) as error:
+            tx.raise_(type(error), *error.args)
+        return tx.constant(found)
+
+
+for _fn in (torch.device, torch.promote_types, torch.can_cast):
+    _constant_constructor(_fn)
+
+
+class InfoVariable(CallableVariable):
+    """`torch.finfo` or `torch.iinfo`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+    def get_type(self) -> type:
+        return type(self.value)
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        return tx.constant(getattr(self.value, name))
+
+    def reconstruct(self, to: Any) -> None:
+        to.call_helper(type(self.value), lambda: to.load_const(getattr(torch, self.value.dtype)))
+
+
+@handles(torch.finfo)
+def finfo(tx: Tracer, dtype: VariableTracker | None = None, type: VariableTracker | None = None) -> VariableTracker:
+    given = dtype if dtype is not None else type
+    return InfoVariable(torch.finfo() if given is None else torch.finfo(given.as_constant(tx)))
+
+
+@handles(torch.iinfo)
+def iinfo(tx: Tracer, dtype: VariableTracker | None = None, type: VariableTracker | None = None) -> VariableTracker:
+    given = dtype if dtype is not None else type
+    assert given is not None
+    return InfoVariable(torch.iinfo(given.as_constant(tx)))
+
+
+# -- context managers
+@handles(torch.no_grad)
+def no_grad(tx: Tracer, orig_func: VariableTracker | None = None) -> VariableTracker | None:
+    return GradModeVariable(torch.no_grad, False) if orig_func is None else None
+
+
+@handles(torch.enable_grad)
+def enable_grad(tx: Tracer, orig_func: VariableTracker | None = None) -> VariableTracker | None:
+    return GradModeVariable(torch.enable_grad, True) if orig_func is None else None
+
+
+@handles(torch.set_grad_enabled)
+def set_grad_enabled(tx: Tracer, mode: VariableTracker) -> VariableTracker:
+    found = GradModeVariable(torch.set_grad_enabled, bool(mode.as_constant(tx)))
+    previous = torch.is_grad_enabled()
+    set_grad_mode(tx, found.mode)  # constructing it takes effect
+    found.constructed = previous
+    return found
+
+
+@handles(torch._C._set_grad_enabled)
+def c_set_grad_enabled(tx: Tracer, mode: VariableTracker) -> VariableTracker:
+    set_grad_mode(tx, bool(mode.as_constant(tx)))
+    return tx.constant(None)
+
+
+@handles(torch.inference_mode)
+def inference_mode(tx: Tracer, mode: VariableTracker | None = None) -> VariableTracker:
+    return InferenceModeVariable(torch.inference_mode, _constant(tx, mode, True))
+
+
+@handles(torch.autocast)
+def autocast(
+    tx: Tracer,
+    device_type: VariableTracker,
+    dtype: VariableTracker | None = None,
+    enabled: VariableTracker | None = None,
+    cache_enabled: VariableTracker | None = None,
+) -> VariableTracker:
+    arguments = (
+        _constant(tx, device_type),
+        _constant(tx, dtype),
+        _constant(tx, enabled, True),
+        _constant(tx, cache_enabled),
+    )
+    return AutocastVariable(torch.autocast, arguments)
+
+
+def _device_autocast(cls: Any, device: str, default: torch.dtype) -> None:
+    @handles(cls)
+    def make(
+        tx: Tracer,
+        enabled: VariableTracker | None = None,
+        dtype: VariableTracker | None = None,
+        cache_enabled: VariableTracker | None = None,
+    ) -> VariableTracker:
+        arguments = (device, _constant(tx, dtype, default), _constant(tx, enabled, True), _constant(tx, cache_enabled, True))
+        return AutocastVariable(cls, arguments)
+
+
+_device_autocast(torch.cuda.amp.autocast, "cuda", torch.float16)
+_device_autocast(torch.cpu.amp.autocast, "cpu", torch.bfloat16)
+
+
+@handles(contextlib.nullcontext, lazy=True)
+def nullcontext(tx: Tracer, enter_result: VariableTracker | None = None) -> VariableTracker:
+    return NullContextVariable(contextlib.nullcontext, enter_result)
+
+
+@handles(torch.profiler.record_function, torch.autograd.profiler.profile, torch.profiler.profile)
+def record_function(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    return NullContextVariable(contextlib.nullcontext)
+
+
+# -- checks and notices
+@handles(torch._check, lazy=True)
+def check(tx: Tracer, cond: VariableTracker, message: VariableTracker | None = None) -> VariableTracker:
+    if not abstract.is_true(tx, cond):
+        text = "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement request to PyTorch.)"
+        if message is not None:
+            text = abstract.str_(tx, tx.call(message, [])).realize(tx).as_constant(tx)
+        tx.raise_(RuntimeError, text)
+    return tx.constant(None)
+
+
+@handles(torch._C._log_api_usage_once)
+def log_api_usage(tx: Tracer, event: VariableTracker) -> VariableTracker:
+    return tx.constant(None)
+
+
+@handles(torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary, torch.overrides.has_torch_function_variadic)
+def has_torch_function(tx: Tracer, *args: VariableTracker) -> VariableTracker:
+    return tx.constant(False)

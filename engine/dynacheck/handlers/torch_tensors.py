@@ -1,0 +1,149 @@
+"""Methods of tensors: answered from metadata, recorded, or a break."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import torch
+
+from dynacheck import reasons
+from dynacheck.graph.oracle import DataDependent, OperatorRaised, UnsupportedOperator
+from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.iterators import IndexIterator
+from dynacheck.variables.sequences import TupleVariable
+from dynacheck.variables.tensor import BINARY, COMPARE, TensorVariable
+
+# Answered from the tensor's metadata, without a node in the graph.
+METADATA: Final = frozenset({
+    "size", "stride", "dim", "ndimension", "numel", "nelement", "is_contiguous", "element_size", "is_floating_point",
+    "is_complex", "is_signed", "is_conj", "is_neg", "get_device", "storage_offset", "is_inference", "__len__", "has_names",
+    "is_shared", "is_pinned",
+})  # fmt: skip
+READS_VALUE: Final = frozenset({
+    "item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__", "__repr__", "__str__",
+    "__format__", "numpy", "__array__", "data_ptr", "is_nonzero", "equal", "storage", "untyped_storage",
+})  # fmt: skip
+BACKWARD: Final = frozenset({"backward", "register_hook", "register_post_accumulate_grad_hook"})
+_DUNDERS: Final[dict[str, str]] = {
+    "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__floordiv__": "//", "__mod__": "%",
+    "__pow__": "**", "__matmul__": "@", "__and__": "&", "__or__": "|", "__xor__": "^", "__lshift__": "<<", "__rshift__": ">>",
+}  # fmt: skip
+_COMPARES: Final = {"__lt__": "<", "__le__": "<=", "__eq__": "==", "__ne__": "!=", "__gt__": ">", "__ge__": ">="}
+
+Special = Callable[[Tracer, TensorVariable, list[VariableTracker], dict[str, VariableTracker]], VariableTracker]
+_SPECIAL: Final[dict[str, Special]] = {}
+
+
+def special(*names: str) -> Callable[[Special], Special]:
+    """Register a tensor method that is neither answered from metadata nor recorded as it is."""
+
+    def add(fn: Special) -> Special:
+        for name in names:
+            _SPECIAL[name] = fn
+        return fn
+
+    return add
+
+
+def call_method(
+    tx: Tracer, tensor: TensorVariable, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    """Call a tensor method.
+
+    Args:
+        tx: the translator.
+        tensor: the tensor.
+        name: the method.
+        args: positional arguments.
+        kwargs: keyword arguments.
+
+    Returns:
+        The result's tracker.
+    """
+    found = _SPECIAL.get(name)
+    if found is not None:
+        return found(tx, tensor, args, kwargs)
+    if name in METADATA:
+        return metadata(tx, tensor, name, args, kwargs)
+    if name in READS_VALUE:
+        tx.break_(reasons.SCALAR_OUTPUT, call=f"Tensor.{name}()")
+    if name in BACKWARD:
+        tx.break_(reasons.BACKWARD_CALL, call=f"Tensor.{name}()")
+    if name in _DUNDERS and len(args) == 1:
+        return tx.record("call_function", BINARY[_DUNDERS[name]], [tensor, args[0]])
+    if name in _COMPARES and len(args) == 1:
+        return tx.record("call_function", COMPARE[_COMPARES[name]], [tensor, args[0]])
+    if name == "__getitem__":
+        return tensor.mp_subscript(tx, args[0])
+    if name == "__setitem__":
+        tensor.mp_ass_subscript(tx, args[0], args[1])
+        return tx.constant(None)
+    if name == "__iter__":
+        return tensor.tp_iter(tx)
+    return tx.record("call_method", name, [tensor, *args], kwargs)
+
+
+def metadata(
+    tx: Tracer, tensor: TensorVariable, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    """A method whose answer is in the tensor's metadata."""
+    if name == "size" and not args and not kwargs:
+        return tx.size_of(tensor)
+    if name == "__len__":
+        return tensor.sq_length(tx)
+    values = [a.as_meta(tx) for a in args]
+    named = {k: v.as_meta(tx) for k, v in kwargs.items()}
+    try:
+        found = tx.oracle_attribute(tensor.ref, name, *values, **named)
+    except OperatorRaised as error:
+        tx.raise_(type(error.exc), *error.exc.args)
+    except (DataDependent, UnsupportedOperator):
+        tx.break_(reasons.UNKNOWN_CALL, what=f"Tensor.{name}")
+    return tx.wrap_result(None, found)
+
+
+@special("requires_grad_")
+def requires_grad_(
+    tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    return tx.record("call_method", "requires_grad_", [tensor, *args], kwargs)
+
+
+@special("type")
+def type_(
+    tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    if args or kwargs:
+        return tx.record("call_method", "type", [tensor, *args], kwargs)
+    facts = tensor.ref.facts
+    prefix = "torch." if facts.device.type == "cpu" else f"torch.{facts.device.type}."
+    return tx.constant(f"{prefix}{_TYPE_NAMES[facts.dtype]}Tensor")
+
+
+_TYPE_NAMES: Final = {
+    torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bfloat16: "BFloat16", torch.uint8: "Byte",
+    torch.int8: "Char", torch.int16: "Short", torch.int32: "Int", torch.int64: "Long", torch.bool: "Bool",
+    torch.complex64: "ComplexFloat", torch.complex128: "ComplexDouble",
+}  # fmt: skip
+
+
+def iterate(tx: Tracer, tensor: TensorVariable) -> VariableTracker:
+    """Iterate over the first dimension: `unbind`, as `Tensor.__iter__` does."""
+    size = tensor.ref.facts.shape[0]
+    length = size if type(size) is int else tx.specialize(size)
+    items = [tx.record("call_function", operator.getitem, [tensor, tx.constant(i)]) for i in range(length)]
+    return IndexIterator(TupleVariable(items), type(iter(())))
+
+
+def store_attribute(tx: Tracer, tensor: TensorVariable, name: str, value: VariableTracker | None) -> None:
+    """Assign an attribute of a tensor."""
+    if value is None or name in ("data", "requires_grad", "grad_fn", "names"):
+        tx.break_(reasons.UNKNOWN_OPERATION, operation=f"writing the attribute {name!r}", what=tensor.describe())
+    tensor.attrs[name] = value
+    if tensor.node is not None:
+        tx.mutated(tensor)
+
+
+__all__: list[Any] = ["call_method", "iterate", "metadata", "store_attribute"]

@@ -1,0 +1,254 @@
+"""Splitting a frame at a graph break: whether it may be, and the code that goes on behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dynacheck import reasons
+from dynacheck.bytecode.copying import Copier
+from dynacheck.bytecode.flow import effect
+from dynacheck.bytecode.instruction import Instruction
+from dynacheck.bytecode.liveness import liveness
+from dynacheck.opcodes.table import NULL
+from dynacheck.reasons import Reason
+from dynacheck.translate.codegen import Codegen
+from dynacheck.translate.frame import Frame, WithBlock
+from dynacheck.translate.resume import ResumeLayout, call_resume, resume_code, spill_stack, why_not_resumable
+from dynacheck.translate.signals import SkipFrame
+from dynacheck.variables.base import GraphBreak, VariableTracker
+from dynacheck.variables.contexts import ContextVariable, ExitVariable
+
+JUMPS = {
+    "POP_JUMP_FORWARD_IF_TRUE": True, "POP_JUMP_BACKWARD_IF_TRUE": True, "POP_JUMP_IF_TRUE": True,
+    "POP_JUMP_FORWARD_IF_FALSE": False, "POP_JUMP_BACKWARD_IF_FALSE": False, "POP_JUMP_IF_FALSE": False,
+}  # fmt: skip
+KEEPING_JUMPS = {"JUMP_IF_TRUE_OR_POP": True, "JUMP_IF_FALSE_OR_POP": False}
+
+
+def why_given_up(frame: Frame, inst: Instruction, split_more: bool) -> Reason | None:
+    """Why the frame must be skipped rather than split at an instruction, as torch decides it; None if it may be split."""
+    decoded = frame.decoded
+    if not split_more and decoded.has_backedge(inst.index):
+        return reasons.BREAK_IN_LOOP
+    handler = inst.handler
+    by_target = {b.target: b for b in frame.blocks}
+    while handler is not None:
+        block = by_target.get(handler.target)
+        if block is None:
+            return reasons.BREAK_IN_TRY
+        if not isinstance(block.manager, ContextVariable) or not block.manager.restorable:
+            return reasons.BREAK_IN_WITH
+        handler = block.outer
+    return None
+
+
+def pops_of(inst: Instruction, leaves: int) -> int:
+    """How many stack values an instruction takes."""
+    if inst.opname == "CALL":
+        return inst.arg + 2
+    return leaves - effect(inst, False)
+
+
+class Split:
+    """Emits the second half of a frame's code: run the unsupported instruction, then call the resume function.
+
+    Args:
+        frame: the root frame, standing before the instruction.
+        inst: the instruction that can't be modelled.
+        broke: why.
+        codegen: where to emit.
+    """
+
+    def __init__(self, frame: Frame, inst: Instruction, broke: GraphBreak, codegen: Codegen) -> None:
+        self.frame = frame
+        self.inst = inst
+        self.broke = broke
+        self.codegen = codegen
+        self.blocks: list[WithBlock] = list(reversed(frame.active_blocks()))
+        self.enters: list[str] = []
+
+    def give_up(self, reason: Reason, **fields: object) -> None:
+        """Skip the frame."""
+        raise SkipFrame(reason, reason.message(**fields), self.broke.stack, self.broke)
+
+    def check(self) -> None:
+        """Skip the frame if torch would, or if it can't be resumed."""
+        frame, inst = self.frame, self.inst
+        reason = why_given_up(frame, inst, frame.attempt.settings.split_more)
+        if reason is not None:
+            self.give_up(reason)
+        row = frame.rows[inst.index]
+        if inst.opname in JUMPS or inst.opname in KEEPING_JUMPS:
+            assert inst.target is not None
+            targets = [inst.index + 1, inst.target]
+        elif row is None or row.leaves is None:
+            self.give_up(reasons.BREAK_NOT_RESUMABLE, why=f"{inst.opname} can't be run by itself")
+            return
+        else:
+            targets = [inst.index + 1]
+        for target in targets:
+            why = why_not_resumable(frame.code, target)
+            if why is not None:
+                self.give_up(reasons.BREAK_NOT_RESUMABLE, why=why)
+
+    def emit(self) -> None:
+        """Append the code."""
+        self.check()
+        frame, inst, codegen = self.frame, self.inst, self.codegen
+        for block in reversed(self.blocks):
+            assert isinstance(block.manager, ContextVariable)
+            block.manager.leave(frame)
+        live = set(liveness(frame.code).locals(inst.index + 1))
+        if inst.target is not None:
+            live |= set(liveness(frame.code).locals(inst.target))
+        first = frame.code.co_varnames[:1]
+        live |= {n for n in first if n in frame.locals and n in liveness(frame.code).locals(inst.index + 1)}
+        names = [n for n in frame.decoded.code.co_varnames if n in live and n in frame.locals]
+        values = [*frame.stack, *(frame.locals[n] for n in names)]
+        codegen.replay(frame.attempt.effects, values, cells=frame.cells)
+        build = codegen.build
+        build.at(inst.positions)
+        exits = self._managers()
+        for position, value in enumerate(frame.stack):
+            if value is NULL:
+                build.push_null()
+            elif position in exits:
+                build.load_bound(exits[position])
+                build.load_attr("__exit__")
+            else:
+                codegen.load(value)
+        for name in names:
+            codegen.load(frame.locals[name])
+        for name in reversed(names):
+            build.store_fast(name)
+        if inst.opname in JUMPS:
+            self._jump(names, exits, JUMPS[inst.opname], keep=False)
+        elif inst.opname in KEEPING_JUMPS:
+            self._jump(names, exits, KEEPING_JUMPS[inst.opname], keep=True)
+        else:
+            self._instruction(names, exits)
+
+    def _managers(self) -> dict[int, str]:
+        """Make fresh managers for the active `with` blocks: locals that hold them, by the stack position of the exit."""
+        codegen = self.codegen
+        found: dict[int, str] = {}
+        for block in self.blocks:
+            manager = block.manager
+            assert isinstance(manager, ContextVariable)
+            manager.clone().reconstruct_fresh(codegen)
+            name = codegen.fresh("with")
+            codegen.build.store_fast(name)
+            found[block.depth] = name
+        return found
+
+    def _instruction(self, names: list[str], exits: dict[int, str]) -> None:
+        frame, inst, build = self.frame, self.inst, self.codegen.build
+        row = frame.rows[inst.index]
+        assert row is not None and row.leaves is not None
+        pops = pops_of(inst, row.leaves)
+        lower = frame.stack[: len(frame.stack) - pops]
+
+        def run() -> None:
+            if inst.opname == "CALL" and inst.kwnames:
+                build.call(inst.arg, inst.kwnames)
+            elif inst.opname == "CALL":
+                build.call(inst.arg)
+            else:
+                Copier(build, frame.decoded).copy(inst, handler=False)
+
+        self._inside(run, exits)
+        depth = len(lower) + row.leaves
+        self._resume(inst.index + 1, depth, lower, names, exits)
+
+    def _inside(self, run: Callable[[], None], exits: dict[int, str]) -> None:
+        """Run the instruction inside the active `with` blocks: enter them, run it, leave them also if it raises."""
+        if not exits:
+            run()
+            return
+        build, codegen = self.codegen.build, self.codegen
+        managers = []
+        for block in self.blocks:
+            assert isinstance(block.manager, ContextVariable)
+            block.manager.clone().reconstruct_fresh(codegen)
+            name = codegen.fresh("inside")
+            build.store_fast(name)
+            managers.append(name)
+
+        def leave(name: str) -> None:
+            build.load_bound(name)
+            build.load_method("__exit__")
+            for _ in range(3):
+                build.load_const(None)
+            build.call(3)
+            build.pop()
+
+        for name in managers:
+            build.load_bound(name)
+            build.load_method("__enter__")
+            build.call(0)
+            build.pop()
+        handler, after = build.label(), build.label()
+        depth = len(self.frame.stack)
+        row = self.frame.rows[self.inst.index]
+        assert row is not None and row.leaves is not None
+        kept = depth - pops_of(self.inst, row.leaves)
+        with build.covered(handler, kept):
+            run()
+        for name in reversed(managers):
+            leave(name)
+        build.jump(after)
+        cleanup = build.finally_handler(handler)
+        with build.covered(cleanup, kept + 1, True):
+            for name in reversed(managers):
+                leave(name)
+            build.emit("RERAISE", 0)
+        build.place(cleanup)
+        build.emit("COPY", 3)
+        build.emit("POP_EXCEPT")
+        build.emit("RERAISE", 1)
+        build.place(after)
+
+    def _jump(self, names: list[str], exits: dict[int, str], when: bool, keep: bool) -> None:
+        frame, inst, build = self.frame, self.inst, self.codegen.build
+        assert inst.target is not None
+        lower = frame.stack[:-1]
+        jumped = build.label()
+        if keep:
+            build.copy()
+        build.pop_jump_if(when, jumped)
+        if keep:
+            build.pop()
+        self._resume(inst.index + 1, len(lower), lower, names, exits)
+        build.place(jumped)
+        self._resume(inst.target, len(lower) + keep, lower, names, exits)
+
+    def _resume(
+        self, index: int, depth: int, lower: list[VariableTracker], names: list[str], exits: dict[int, str]
+    ) -> None:
+        """Call the resume function for an instruction with the stack as it is now."""
+        frame, codegen = self.frame, self.codegen
+        build = codegen.build
+        nulls = tuple(i for i, v in enumerate(lower) if v is NULL)
+        live = liveness(frame.code).locals(index)
+        kept = tuple(n for n in names if n in live)
+        blocks = tuple(sorted(exits))
+        layout = ResumeLayout(depth, kept, nulls, blocks)
+        resume = resume_code(frame.code, index, layout)
+        enters = []
+        for position in blocks:
+            build.load_bound(exits[position])
+            build.load_attr("__enter__")
+            name = codegen.fresh("enter")
+            build.store_fast(name)
+            enters.append(name)
+        spilled = spill_stack(build, depth, codegen.fresh("s"))
+        call_resume(build, resume, spilled, enters)
+
+
+def is_exit(value: VariableTracker) -> bool:
+    """Whether a stack value is the exit of a modelled context manager."""
+    return isinstance(value, ExitVariable)
+
+
+__all__ = ["Any", "Split", "pops_of", "why_given_up"]

@@ -1,0 +1,380 @@
+"""Calling: handlers, graph operators, inlining, classes, modules."""
+
+from __future__ import annotations
+
+import enum
+import types
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+from torch import nn
+
+from dynacheck import interop, reasons
+from dynacheck.graph.oracle import OperatorRaised
+from dynacheck.guards import Is
+from dynacheck.handlers import registry, skip, torch_operators, torch_tensors
+from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, type_lookup
+from dynacheck.translate.arguments import bind_arguments
+from dynacheck.translate.tracing import Tracing
+from dynacheck.variables import abstract, exceptions, families
+from dynacheck.variables.base import ObservedException, VariableTracker
+from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
+from dynacheck.variables.generators import GeneratorVariable
+from dynacheck.variables.modules import CONTAINERS, NNModuleVariable
+from dynacheck.variables.objects import ClassVariable, UserObjectVariable
+from dynacheck.variables.tensor import TensorVariable
+
+GENERATOR, COROUTINES = 0x20, 0x80 | 0x200
+
+
+class Calls(Tracing):
+    """The calling half of a frame's translator."""
+
+    code: CodeType
+
+    def call(
+        self, fn: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker] | None = None
+    ) -> VariableTracker:
+        return fn.realize(self).tp_call(self, list(args), kwargs or {})
+
+    def call_python(self, fn: Callable[..., Any], *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+        assert isinstance(fn, FunctionType)
+        return self.inline(UserFunctionVariable(fn), list(args), kwargs)
+
+    def _handled(
+        self, value: Any, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker | None:
+        handler = registry.lookup(value)
+        return None if handler is None else handler(self, *args, **kwargs)
+
+    def call_object(
+        self, fn: ObjectVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        value = fn.value
+        found = self._handled(value, args, kwargs)
+        if found is not None:
+            return found
+        target = torch_operators.operator_target(value)
+        if target is not None:
+            return self.record("call_function", target, args, kwargs)
+        method = torch_operators.method_name(value)
+        if method is not None and args and isinstance(args[0].realize(self), TensorVariable):
+            return args[0].realize(self).call_method(self, method, list(args[1:]), kwargs)
+        if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)) and args:
+            return self.call_base_method(args[0].realize(self), value.__objclass__, value.__name__, args[1:], kwargs)
+        if isinstance(value, type):
+            if issubclass(value, BaseException):
+                return exceptions.construct(self, value, list(args), kwargs)
+            return self.call_class(fn, args, kwargs)
+        why = skip.why_skipped(value)
+        if why is not None:
+            self.break_(reasons.SKIPPED_CALL, call=fn.describe(), why=why)
+        self.break_(reasons.UNKNOWN_CALL, what=fn.describe())
+
+    def call_function(
+        self, fn: UserFunctionVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        value = fn.value
+        if value is not None:
+            found = self._handled(value, args, kwargs)
+            if found is not None:
+                return found
+            target = torch_operators.operator_target(value)
+            if target is not None:
+                return self.record("call_function", target, args, kwargs)
+            method = torch_operators.method_name(value)
+            if method is not None and args and isinstance(args[0].realize(self), TensorVariable):
+                return args[0].realize(self).call_method(self, method, list(args[1:]), kwargs)
+            self._may_inline(fn, value)
+        return self.inline(fn, args, kwargs)
+
+    def _may_inline(self, fn: UserFunctionVariable, value: FunctionType) -> None:
+        """Break where a function must not be looked into."""
+        if interop.is_torch_disabled(value) or getattr(value, "_dynacheck_disable", False):
+            reason = getattr(value, "_torchdynamo_disable_msg", None)
+            self.break_(reasons.DISABLED_CALL, call=fn.describe(), why=f" Reason: {reason}." if reason else "")
+        why = skip.why_not_inlined(value)
+        if why is not None:
+            self.break_(reasons.SKIPPED_CALL, call=fn.describe(), why=why)
+
+    def inline(
+        self, fn: UserFunctionVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """Interpret a function's body as part of this frame."""
+        code = fn.code
+        if code.co_flags & COROUTINES:
+            self.break_(reasons.UNKNOWN_CALL, what=f"the coroutine function {fn.describe()}")
+        bound = bind_arguments(self, fn, args, kwargs)
+        frame = self.new_frame(code, bound, fn)
+        if code.co_flags & GENERATOR:
+            return frame.make_generator()
+        return frame.run()
+
+    def new_frame(self, code: CodeType, bound: dict[str, VariableTracker], fn: UserFunctionVariable) -> Any:
+        """A frame for an inlined call."""
+        raise NotImplementedError
+
+    # -- methods
+    def call_named_method(
+        self, owner: VariableTracker, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        real = owner.realize(self)
+        if isinstance(real, UserFunctionVariable) and name == "__get__":
+            instance = args[0].realize(self)
+            if instance.is_constant() and instance.as_constant(self) is None:
+                return real
+            return BoundMethodVariable(real, instance)
+        raw: Any = type_lookup(real.get_type(), name)
+        if isinstance(real, ObjectVariable) and isinstance(real.value, type):
+            return self._class_method(real, name, args, kwargs)
+        if isinstance(real, UserObjectVariable):
+            base = getattr(raw, "__objclass__", object)
+            return self.call_base_method(real, base, name, args, kwargs)
+        if raw is not ABSENT:
+            found = self._handled(raw, [real, *args], kwargs)
+            if found is not None:
+                return found
+        self.break_(reasons.UNKNOWN_CALL, what=f"the method {name!r} of {real.describe()}")
+
+    def _class_method(
+        self, cls: ObjectVariable, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """A C method of a class object: `type.__call__`, `type.mro`, `dict.fromkeys` on a subclass."""
+        raw = type_lookup(cls.value, name)
+        if raw is ABSENT:
+            raw = type_lookup(type(cls.value), name)
+        found = self._handled(raw, [cls, *args], kwargs)
+        if found is not None:
+            return found
+        if name == "__call__":
+            return cls.tp_call(self, list(args), kwargs)
+        self.break_(reasons.UNKNOWN_CALL, what=f"{cls.describe()}.{name}")
+
+    def call_base_method(
+        self,
+        owner: VariableTracker,
+        base: type,
+        name: str,
+        args: Sequence[VariableTracker],
+        kwargs: dict[str, VariableTracker],
+    ) -> VariableTracker:
+        """A C method of a builtin base on an object: `super().__setitem__(k, v)`, `object.__setattr__(self, n, v)`."""
+        owner = owner.realize(self)
+        if base is object:
+            found = self._object_method(owner, name, args)
+            if found is not None:
+                return found
+        raw = type_lookup(base, name)
+        found = self._handled(raw, [owner, *args], kwargs) if not isinstance(owner, UserObjectVariable) else None
+        if found is not None:
+            return found
+        target = owner.base if isinstance(owner, UserObjectVariable) else owner
+        method = getattr(target, "call_method", None)
+        if target is not None and method is not None:
+            return method(self, name, list(args), dict(kwargs))  # type: ignore[no-any-return]
+        self.break_(reasons.UNKNOWN_CALL, what=f"{base.__name__}.{name} on {owner.describe()}")
+
+    def _object_method(self, owner: VariableTracker, name: str, args: Sequence[VariableTracker]) -> VariableTracker | None:
+        """`object`'s own methods, called past a class's overrides."""
+        if isinstance(owner, UserObjectVariable):
+            if name == "__setattr__":
+                owner.generic_setattr(self, args[0].realize(self).as_constant(self), args[1])
+                return self.constant(None)
+            if name == "__delattr__":
+                owner.generic_setattr(self, args[0].realize(self).as_constant(self), None)
+                return self.constant(None)
+            if name == "__getattribute__":
+                return owner.generic_getattr(self, args[0].realize(self).as_constant(self))
+        if name in ("__init__", "__init_subclass__"):
+            return self.constant(None)
+        if name == "__eq__" and args:
+            same = owner is args[0].realize(self)
+            return self.constant(True if same else NotImplemented)
+        if name == "__ne__" and args:
+            same = owner is args[0].realize(self)
+            return self.constant(False if same else NotImplemented)
+        return None
+
+    def bind_object(self, owner: VariableTracker, name: str, raw: object, node: Node) -> VariableTracker:
+        """A class attribute with a C `__get__` (a partialmethod's, a cached property's) through an instance."""
+        if isinstance(raw, type) or not callable(raw):
+            return self.wrap(node)
+        found = families.bind_descriptor(self, owner, name, raw, node)
+        if found is not None:
+            return found
+        self.break_(reasons.UNKNOWN_ATTRIBUTE, name=name, what=owner.describe())
+
+    def property_getter(self, node: Node, raw: property) -> VariableTracker:
+        self.guard(node, Is(raw))
+        return self.wrap(node.child(CAttr("fget")))
+
+    def property_setter(self, node: Node, raw: property, which: str) -> VariableTracker:
+        self.guard(node, Is(raw))
+        return self.wrap(node.child(CAttr(which)))
+
+    def unwrap_method(self, node: Node, raw: Any) -> VariableTracker:
+        """The function of a staticmethod or classmethod."""
+        return self.wrap(node.child(CAttr("__func__")))
+
+    def instance_dict(self, owner: UserObjectVariable) -> VariableTracker:
+        """`obj.__dict__`."""
+        return families.instance_dict(self, owner)
+
+    def builtin_base(self, node: Node, value: Any) -> VariableTracker | None:
+        return families.builtin_base(self, node, value)
+
+    # -- abstract operations for trackers
+    def truth(self, value: VariableTracker) -> bool:
+        return abstract.is_true(self, value)
+
+    def contains_by_iteration(self, owner: VariableTracker, item: VariableTracker) -> VariableTracker:
+        for found in abstract.iterate(self, owner):
+            if abstract.is_(self, found, item) or abstract.is_true(self, abstract.richcompare(self, "==", found, item)):
+                return self.constant(True)
+        return self.constant(False)
+
+    def sequence_iterator(self, owner: VariableTracker) -> VariableTracker:
+        return families.sequence_iterator(owner)
+
+    def call_next(self, method: VariableTracker) -> VariableTracker | None:
+        """Call a `__next__`; None at StopIteration."""
+        try:
+            return self.call(method, [])
+        except ObservedException as observed:
+            if abstract.raised(observed, StopIteration):
+                return None
+            raise
+
+    def iterate_tensor(self, tensor: TensorVariable) -> VariableTracker:
+        return torch_tensors.iterate(self, tensor)
+
+    def string_items(self, value: VariableTracker) -> dict[str, VariableTracker]:
+        """The items of a dict with string keys."""
+        return families.string_items(self, value)
+
+    # -- tensors
+    def call_tensor_method(
+        self, tensor: TensorVariable, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        return torch_tensors.call_method(self, tensor, name, list(args), kwargs)
+
+    def store_tensor_attribute(self, tensor: TensorVariable, name: str, value: VariableTracker | None) -> None:
+        torch_tensors.store_attribute(self, tensor, name, value)
+
+    def graph_call(self, target: Any, args: Sequence[Any], meta: Any = None) -> Any:
+        """Record a call without a result that trackers see (a change of ambient state)."""
+        return self.attempt.graph.call("call_function", target, list(args), {}, self.stack_lines())
+
+    def object_attribute(self, owner: ObjectVariable, name: str) -> VariableTracker:
+        value = owner.value
+        try:
+            found = getattr(value, name)
+        except AttributeError as error:
+            self.raise_(AttributeError, *error.args)
+        if owner.node is not None and not isinstance(value, type) and not _is_torch(value):
+            return self.wrap(owner.node.child(CAttr(name)))
+        return self.object(found)
+
+    # -- classes and modules
+    def call_class(
+        self, cls: ObjectVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        value: type = cls.value
+        found = self._handled(value, args, kwargs)
+        if found is not None:
+            return found
+        if issubclass(value, enum.Enum) and args:
+            return self._enum_member(value, args)
+        special = families.construct(self, cls, list(args), kwargs)
+        if special is not None:
+            return special
+        if issubclass(value, (nn.Module, torch.Tensor)) or type_lookup(type(value), "__call__") is not type.__call__:
+            self.break_(reasons.UNKNOWN_CALL, what=f"the class {value.__qualname__}")
+        if not isinstance(cls, ClassVariable):
+            why = skip.why_skipped(value)
+            self.break_(reasons.SKIPPED_CALL, call=cls.describe(), why=why or "a class of C code")
+        return self._construct(cls, value, args, kwargs)
+
+    def _construct(
+        self, cls: ClassVariable, value: type, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """`type.__call__`: `__new__`, then `__init__` if the result is an instance."""
+        new_raw = type_lookup(value, "__new__")
+        init_raw = type_lookup(value, "__init__")
+        if isinstance(new_raw, staticmethod) or isinstance(new_raw, FunctionType):
+            made = self.call(cls.tp_getattro(self, "__new__"), [cls, *args], kwargs)
+        else:
+            made = self.new_instance(cls, list(args) if init_raw is object.__init__ else [])
+        real = made.realize(self)
+        if not issubclass(real.get_type(), value):
+            return made
+        if isinstance(init_raw, FunctionType):
+            result = self.call(cls.tp_getattro(self, "__init__"), [real, *args], kwargs).realize(self)
+            if not (result.is_constant() and result.as_constant(self) is None):
+                self.raise_(TypeError, f"__init__() should return None, not {result.get_type().__name__!r}")
+        elif init_raw is object.__init__:
+            if (args or kwargs) and not isinstance(new_raw, (staticmethod, FunctionType)):
+                self.raise_(TypeError, f"{value.__name__}() takes no arguments")
+        else:
+            self.call_base_method(real, getattr(init_raw, "__objclass__", object), "__init__", args, kwargs)
+        return real
+
+    def new_instance(self, cls: ClassVariable, args: list[VariableTracker]) -> VariableTracker:
+        """`object.__new__(cls)`, or the builtin base's."""
+        value: type = cls.value
+        base = families.empty_base(self, value, args)
+        return UserObjectVariable(value, None, None, base)
+
+    def _enum_member(self, value: type[enum.Enum], args: Sequence[VariableTracker]) -> VariableTracker:
+        real = args[0].realize(self)
+        if not real.is_constant():
+            self.break_(reasons.UNKNOWN_CALL, what=f"the enum {value.__qualname__}")
+        try:
+            return self.object(value(real.as_constant(self)))
+        except ValueError as error:
+            self.raise_(ValueError, *error.args)
+
+    def call_module(
+        self, module: NNModuleVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        attempt = self.attempt
+        assert module.node is not None
+        attempt.modules.append((module.node.path, module.cls))
+        try:
+            if module.has_plain_call():
+                module.guard_no_hooks(self)
+                return self.call(module.tp_getattro(self, "forward"), args, kwargs)
+            return self.call(module.tp_getattro(self, "_call_impl"), args, kwargs)
+        finally:
+            attempt.modules.pop()
+
+    def module_entry(self, module: NNModuleVariable, container: str, name: str) -> VariableTracker | None:
+        """What the frame stored as a parameter, buffer or submodule, or None."""
+        stored = self.attempt.state.get(("module", module, container))
+        return None if stored is None else stored.get(name)
+
+    def store_module_attribute(self, module: NNModuleVariable, name: str, value: VariableTracker) -> None:
+        """`nn.Module.__setattr__`."""
+        real = value.realize(self)
+        container = module.is_registered(name)
+        if container is None and not isinstance(real, NNModuleVariable) and real.get_type() is not nn.Parameter:
+            module.generic_setattr(self, name, value)
+            return
+        if container == "_buffers" and (isinstance(real, TensorVariable) or real.is_constant()):
+            families.store_buffer(self, module, name, real)
+            return
+        node = self.class_node(nn.Module)
+        from_class = self.wrap(node.child(families.TypeAttr("__setattr__")))
+        self.call(from_class, [module, self.constant(name), value])
+
+    def decorate_with_context(self, context: VariableTracker, args: list[VariableTracker]) -> VariableTracker:
+        self.break_(reasons.UNKNOWN_CALL, what=f"{context.describe()} as a decorator")
+
+
+def _is_torch(value: Any) -> bool:
+    return str(getattr(value, "__module__", "") or "").startswith("torch")
+
+
+__all__ = ["CONTAINERS", "Calls", "DictAttr", "GeneratorVariable", "OperatorRaised"]

@@ -1,0 +1,159 @@
+"""Translating a frame: attempts until one holds, then code, guards and graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any
+
+from dynacheck import errors, reasons
+from dynacheck.config import Config
+from dynacheck.graph.oracle import Oracle
+from dynacheck.graph.recorder import CapturedGraph
+from dynacheck.graph.symbolic import SymbolicEnv
+from dynacheck.guards import AmbientState, CompiledGuards, SizeExpression, build_program
+from dynacheck.guards.base import Installed
+from dynacheck.sources import FrameView, Root, UserLine
+from dynacheck.translate.breaks import Split
+from dynacheck.translate.codegen import Codegen
+from dynacheck.translate.frame import Frame
+from dynacheck.translate.signals import Restart, SkipFrame, Speculation
+from dynacheck.translate.tracing import Attempt
+from dynacheck.variables.base import GraphBreak
+
+MAX_ATTEMPTS = 200
+
+
+@dataclass(slots=True)
+class TranslateRequest:
+    """What to translate, and with what.
+
+    Args:
+        func: the function of the frame.
+        args: the values of its argument slots.
+        compile_graph: hands a finished graph to the backend and gives the constant that runs it.
+        shapes: decides which sizes and numbers are symbols.
+        oracle: metadata propagation.
+        settings: the settings that hold.
+        fullgraph: a break is an error.
+    """
+
+    func: FunctionType
+    args: tuple[Any, ...]
+    compile_graph: Callable[[CapturedGraph], object]
+    shapes: Any
+    oracle: Oracle
+    settings: Config
+    fullgraph: bool = False
+
+
+@dataclass(slots=True)
+class Translation:
+    """A frame translated.
+
+    Args:
+        kind: "entry", or "plain" for a frame that runs to its end without a tensor operation.
+        guards: what the translation assumed.
+        code: the rewritten code; None for a plain frame.
+        graph: the graph; None if it computes nothing.
+        broke: the break at which the frame is split, or None.
+        root: the trie of the frame's values.
+    """
+
+    kind: str
+    guards: CompiledGuards
+    code: CodeType | None = None
+    graph: CapturedGraph | None = None
+    broke: GraphBreak | None = None
+    root: Root | None = None
+    lines: list[UserLine] = field(default_factory=list)
+
+
+def translate(request: TranslateRequest) -> Translation:
+    """Translate a frame.
+
+    Args:
+        request: the frame.
+
+    Returns:
+        What to run instead of it, and when.
+
+    Raises:
+        SkipFrame: the frame must run as it is.
+        Unsupported: a break under fullgraph.
+        BackendError: the backend raised.
+    """
+    speculation = Speculation()
+    ambient = AmbientState.now()
+    while True:
+        speculation.attempts += 1
+        if speculation.attempts > MAX_ATTEMPTS:
+            raise errors.InternalError(f"{request.func.__qualname__} was restarted {MAX_ATTEMPTS} times")
+        try:
+            return _attempt(request, speculation, ambient)
+        except Restart:
+            ambient.restore() if hasattr(ambient, "restore") else None
+            continue
+
+
+def _attempt(request: TranslateRequest, speculation: Speculation, ambient: AmbientState) -> Translation:
+    settings = request.settings
+    env = None
+    if speculation.symbolic:
+        env = SymbolicEnv(
+            scalar_outputs=settings.capture_scalar_outputs,
+            dynamic_output_shapes=settings.capture_dynamic_output_shape_ops,
+        )
+    view = FrameView(request.func, request.args)
+    attempt = Attempt(view, speculation, request.oracle, request.shapes, env, request.fullgraph, settings)
+    frame = root_frame(attempt, request)
+    how, value = frame.run_root()
+    codegen = Codegen(frame.code, attempt.graph, frame)
+    codegen.own_cells(frame.cells)
+    broke: GraphBreak | None = None
+    if how == "return":
+        if not attempt.graph.calls:
+            return Translation("plain", build_program(attempt.root, ambient), root=attempt.root)
+        codegen.replay(attempt.effects, [value])
+        codegen.load(value)
+        codegen.build.return_value()
+    else:
+        inst, broke = value
+        if request.fullgraph:
+            raise fullgraph_error(broke)
+        Split(frame, inst, broke, codegen).emit()
+    code, graph, capture = codegen.finish(request.compile_graph)
+    extra = _size_guards(env)
+    guards = build_program(attempt.root, ambient, capture, extra, frame.line())
+    return Translation("entry", guards, code, None if graph.is_empty else graph, broke, attempt.root)
+
+
+def _size_guards(env: SymbolicEnv | None) -> list[Installed]:
+    if env is None:
+        return []
+    env.freeze()
+    for violation in env.violations():
+        raise errors.make(errors.ConstraintViolationError, str(violation))
+    return [Installed(SizeExpression(g.program), g.nodes, g.line) for g in env.guard_expressions()]
+
+
+def root_frame(attempt: Attempt, request: TranslateRequest) -> Frame:
+    """The frame that the hook handed in, with its arguments as lazy locals."""
+    func = request.func
+    frame = Frame(attempt, None, func.__code__, {}, func.__globals__, None)
+    for index, name in enumerate(frame.decoded.argument_names):
+        frame.locals[name] = frame.wrap(attempt.root.local(name, index))
+    return frame
+
+
+def fullgraph_error(broke: GraphBreak) -> Exception:
+    """The error of a break under fullgraph: reason, hint, the user's stack."""
+    reason = broke.reason
+    lines = "\n".join(f'  File "{s.file}", line {s.line}, in {s.function}' for s in broke.stack)
+    hint = f"\n  hint: {reason.hint}" if reason.hint else ""
+    message = f"graph break under fullgraph=True: {broke.message} [{reason.id}]{hint}\nfrom user code:\n{lines}"
+    return errors.make(errors.Unsupported, message, reason=reason.id)
+
+
+__all__ = ["SkipFrame", "TranslateRequest", "Translation", "fullgraph_error", "reasons", "translate"]

@@ -1,0 +1,230 @@
+"""Context managers of torch that change ambient state: entered and left in the trace and in the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from dynacheck.sources import Node
+from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.functions import CallableVariable
+
+
+class ContextVariable(VariableTracker):
+    """A context manager that the engine models.
+
+    Entering it changes the ambient state for real while translating (operators' metadata depend on it) and records the
+    change in the graph. `restorable` ones can be left and entered again around a graph break.
+    """
+
+    __slots__ = ("cls",)
+    restorable = True
+
+    def __init__(self, cls: type, node: Node | None = None) -> None:
+        super().__init__(node)
+        self.cls = cls
+
+    def get_type(self) -> type:
+        return self.cls
+
+    def enter(self, tx: Tracer) -> VariableTracker:
+        """Enter; returns what `as` binds."""
+        raise NotImplementedError
+
+    def leave(self, tx: Tracer) -> None:
+        """Leave."""
+        raise NotImplementedError
+
+    def enter_call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """A function and constant arguments that make a fresh equal manager, for rewritten code."""
+        raise NotImplementedError
+
+    def clone(self) -> ContextVariable:
+        """A fresh manager like this one."""
+        raise NotImplementedError
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        if name in ("__enter__", "__exit__", "clone", "__call__"):
+            return ContextMethodVariable(self, name)
+        return super().tp_getattro(tx, name)
+
+    def nb_bool(self, tx: Tracer) -> bool:
+        return True
+
+    def reconstruct_fresh(self, to: Rebuilder) -> None:
+        """Push a new equal manager."""
+        fn, args = self.enter_call()
+        to.call_helper(fn, *[lambda a=a: to.load_const(a) for a in args])  # type: ignore[misc]
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        self.reconstruct_fresh(to)
+        to.remember(self)
+
+
+class ContextMethodVariable(CallableVariable):
+    """`__enter__`, `__exit__` or `clone` of a modelled context manager."""
+
+    __slots__ = ("context", "name")
+
+    def __init__(self, context: ContextVariable, name: str) -> None:
+        super().__init__()
+        self.context = context
+        self.name = name
+
+    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+        if self.name == "__enter__":
+            return self.context.enter(tx)
+        if self.name == "clone":
+            return self.context.clone()
+        if self.name == "__exit__":
+            self.context.leave(tx)
+            return tx.constant(None)
+        return tx.decorate_with_context(self.context, args)
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.load(self.context)
+        to.load_attr(self.name)
+
+
+class ExitVariable(CallableVariable):
+    """What BEFORE_WITH leaves on the stack: the bound `__exit__` of a modelled manager."""
+
+    __slots__ = ("context",)
+
+    def __init__(self, context: ContextVariable) -> None:
+        super().__init__()
+        self.context = context
+
+    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+        self.context.leave(tx)
+        return tx.constant(None)
+
+    def children(self) -> Sequence[VariableTracker]:
+        return (self.context,)
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.load(self.context)
+        to.load_attr("__exit__")
+
+
+class GradModeVariable(ContextVariable):
+    """`no_grad`, `enable_grad`, `set_grad_enabled`."""
+
+    __slots__ = ("constructed", "mode", "previous")
+
+    def __init__(self, cls: type, mode: bool, node: Node | None = None) -> None:
+        super().__init__(cls, node)
+        self.mode = mode
+        self.previous: list[bool] = []
+        self.constructed: bool | None = None  # set_grad_enabled takes effect when made; what it found then
+
+    def enter(self, tx: Tracer) -> VariableTracker:
+        self.previous.append(torch.is_grad_enabled() if self.constructed is None else self.constructed)
+        set_grad_mode(tx, self.mode)
+        return tx.constant(None)
+
+    def leave(self, tx: Tracer) -> None:
+        set_grad_mode(tx, self.previous.pop())
+
+    def enter_call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _grad_manager, (self.cls.__name__, self.mode)
+
+    def clone(self) -> ContextVariable:
+        return GradModeVariable(self.cls, self.mode)
+
+
+def _grad_manager(name: str, mode: bool) -> Any:
+    """A fresh grad-mode manager (used by rewritten code)."""
+    if name == "set_grad_enabled":
+        previous = torch.is_grad_enabled()
+        manager = torch.set_grad_enabled(mode)
+        torch._C._set_grad_enabled(previous)
+        return manager
+    return getattr(torch, name)()
+
+
+def set_grad_mode(tx: Tracer, mode: bool) -> None:
+    """Set grad mode in the trace and in the graph."""
+    torch._C._set_grad_enabled(mode)
+    tx.graph_call(torch._C._set_grad_enabled, [mode])
+
+
+class InferenceModeVariable(ContextVariable):
+    """`inference_mode`."""
+
+    __slots__ = ("guards", "mode")
+
+    def __init__(self, cls: type, mode: bool, node: Node | None = None) -> None:
+        super().__init__(cls, node)
+        self.mode = mode
+        self.guards: list[Any] = []
+
+    def enter(self, tx: Tracer) -> VariableTracker:
+        context = torch.autograd.grad_mode._enter_inference_mode(self.mode)
+        proxy = tx.graph_call(torch.autograd.grad_mode._enter_inference_mode, [self.mode])
+        self.guards.append((context, proxy))
+        return tx.constant(None)
+
+    def leave(self, tx: Tracer) -> None:
+        context, proxy = self.guards.pop()
+        torch.autograd.grad_mode._exit_inference_mode(context)
+        tx.graph_call(torch.autograd.grad_mode._exit_inference_mode, [proxy])
+
+    def enter_call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return torch.inference_mode, (self.mode,)
+
+    def clone(self) -> ContextVariable:
+        return InferenceModeVariable(self.cls, self.mode)
+
+
+class AutocastVariable(ContextVariable):
+    """`torch.autocast` and its per-device forms."""
+
+    __slots__ = ("arguments", "entered")
+
+    def __init__(self, cls: type, arguments: tuple[Any, ...], node: Node | None = None) -> None:
+        super().__init__(cls, node)
+        self.arguments = arguments  # device_type, dtype, enabled, cache_enabled
+        self.entered: list[Any] = []
+
+    def enter(self, tx: Tracer) -> VariableTracker:
+        manager = torch.amp.autocast_mode._enter_autocast(*self.arguments)
+        proxy = tx.graph_call(torch.amp.autocast_mode._enter_autocast, list(self.arguments))
+        self.entered.append((manager, proxy))
+        return self
+
+    def leave(self, tx: Tracer) -> None:
+        manager, proxy = self.entered.pop()
+        torch.amp.autocast_mode._exit_autocast(manager)
+        tx.graph_call(torch.amp.autocast_mode._exit_autocast, [proxy])
+
+    def enter_call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        device, dtype, enabled, cache = self.arguments
+        return torch.autocast, (device, dtype, enabled, cache)
+
+    def clone(self) -> ContextVariable:
+        return AutocastVariable(self.cls, self.arguments)
+
+
+class NullContextVariable(ContextVariable):
+    """A manager without effect on the trace: `nullcontext`, profiler scopes."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, cls: type, value: VariableTracker | None = None, node: Node | None = None) -> None:
+        super().__init__(cls, node)
+        self.value = value
+
+    def enter(self, tx: Tracer) -> VariableTracker:
+        return tx.constant(None) if self.value is None else self.value
+
+    def leave(self, tx: Tracer) -> None:
+        return None
+
+    def enter_call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return self.cls, ()
+
+    def clone(self) -> ContextVariable:
+        return NullContextVariable(self.cls, self.value)

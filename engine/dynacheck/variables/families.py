@@ -1,0 +1,222 @@
+"""Families beyond the table of `wrap`: builtin containers, builtin bases of user classes, descriptors with C getters."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import types
+from typing import Any, Final
+
+import torch
+
+from dynacheck import reasons
+from dynacheck.guards import Is, TypeIs
+from dynacheck.sources import CAttr, DictAttr, Node, TypeAttr, instance_dict as raw_instance_dict, type_lookup
+from dynacheck.variables import abstract, exceptions
+from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.contexts import AutocastVariable, GradModeVariable, InferenceModeVariable
+from dynacheck.variables.deques import DequeVariable
+from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable
+from dynacheck.variables.iterators import SequenceProtocolIterator
+from dynacheck.variables.mappings import DefaultDictVariable, DictVariable, OrderedDictVariable
+from dynacheck.variables.modules import NNModuleVariable
+from dynacheck.variables.objects import UserObjectVariable
+from dynacheck.variables.sequences import ListVariable, SizeVariable, TupleVariable
+from dynacheck.variables.sets import FrozenSetVariable, SetVariable
+from dynacheck.variables.slices import RangeVariable, SliceVariable
+from dynacheck.variables.sequences import NamedTupleVariable, is_structseq
+from dynacheck.variables.tensor import TensorVariable
+from dynacheck.variables.wrap import wraps
+
+_LENGTHY: Final = {
+    list: ListVariable, tuple: TupleVariable, torch.Size: SizeVariable, dict: DictVariable,
+    collections.OrderedDict: OrderedDictVariable, collections.defaultdict: DefaultDictVariable,
+}  # fmt: skip
+
+
+@wraps(list, tuple, torch.Size, dict, collections.OrderedDict, collections.defaultdict)
+def wrap_container(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, TypeIs(type(value)))
+    return _LENGTHY[type(value)](None, node)  # type: ignore[abstract,no-any-return]
+
+
+@wraps(set, frozenset)
+def wrap_set(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, TypeIs(type(value)))
+    return (SetVariable if type(value) is set else FrozenSetVariable)(None, {}, node)
+
+
+@wraps(collections.deque)
+def wrap_deque(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, TypeIs(type(value)))
+    return DequeVariable(None, value.maxlen, node)
+
+
+@wraps(slice)
+def wrap_slice(tx: Tracer, node: Node, value: slice) -> VariableTracker:
+    tx.guard(node, TypeIs(slice))
+    return SliceVariable.sourced(tx, node)
+
+
+@wraps(range)
+def wrap_range(tx: Tracer, node: Node, value: range) -> VariableTracker:
+    tx.guard_range(node, value)
+    return RangeVariable(value, node)
+
+
+@wraps(functools.partial)
+def wrap_partial(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, TypeIs(functools.partial))
+    return tx.sourced_partial(node, value)
+
+
+@wraps(torch.no_grad, torch.enable_grad)
+def wrap_grad_mode(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, TypeIs(type(value)))
+    return GradModeVariable(type(value), type(value) is torch.enable_grad, node)
+
+
+@wraps(torch.set_grad_enabled)
+def wrap_set_grad_enabled(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, TypeIs(type(value)))
+    mode = tx.wrap(node.child(DictAttr("mode"))).realize(tx).as_constant(tx)
+    return GradModeVariable(type(value), mode, node)
+
+
+@wraps(torch.inference_mode)
+def wrap_inference_mode(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, TypeIs(type(value)))
+    mode = tx.wrap(node.child(DictAttr("mode"))).realize(tx).as_constant(tx)
+    return InferenceModeVariable(type(value), mode, node)
+
+
+@wraps(torch.autocast, torch.cuda.amp.autocast, torch.cpu.amp.autocast)
+def wrap_autocast(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, TypeIs(type(value)))
+
+    def read(name: str) -> Any:
+        return tx.wrap(node.child(DictAttr(name))).realize(tx).as_constant(tx)
+
+    arguments = (read("device"), read("fast_dtype"), read("_enabled"), read("_cache_enabled"))
+    return AutocastVariable(type(value), arguments, node)
+
+
+def builtin_base(tx: Tracer, node: Node, value: Any) -> VariableTracker | None:
+    """The data of the builtin class that a user's class derives from, read from the object itself."""
+    for cls in type(value).__mro__:
+        if cls in _LENGTHY and cls is not object:
+            return _LENGTHY[cls](None, node)  # type: ignore[abstract,no-any-return]
+        if cls is set or cls is frozenset:
+            return (SetVariable if cls is set else FrozenSetVariable)(None, {}, node)
+        if cls is collections.deque:
+            return DequeVariable(None, value.maxlen, node)
+    return None
+
+
+def wrap_derived(tx: Tracer, node: Node, value: Any) -> VariableTracker | None:
+    """A named tuple or structseq, or None."""
+    cls = type(value)
+    if isinstance(value, tuple) and (hasattr(cls, "_fields") or is_structseq(cls)):
+        tx.guard(node, TypeIs(cls))
+        return NamedTupleVariable(cls, None, tx.class_variable(cls), node)
+    return None
+
+
+def empty_base(tx: Tracer, cls: type, args: list[VariableTracker]) -> VariableTracker | None:
+    """The data of the builtin base of a new object of a user's class."""
+    for base in cls.__mro__:
+        if base is list:
+            return ListVariable([])
+        if base is collections.OrderedDict:
+            return OrderedDictVariable({})
+        if base is collections.defaultdict:
+            return DefaultDictVariable({})
+        if base is dict:
+            return DictVariable({})
+        if base is set:
+            return SetVariable(set(), {})
+        if base is collections.deque:
+            return DequeVariable([])
+        if base in (tuple, frozenset, str, int, float, bytes, complex):
+            tx.break_(reasons.UNKNOWN_CALL, what=f"the class {cls.__qualname__}, a kind of {base.__name__}")
+    return None
+
+
+def construct(
+    tx: Tracer, cls: ObjectVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker | None:
+    """Classes whose instances have trackers of their own; None for others."""
+    value = cls.value
+    if issubclass(value, BaseException):
+        return exceptions.construct(tx, value, args, kwargs)
+    return None
+
+
+def sequence_iterator(owner: VariableTracker) -> VariableTracker:
+    """Iteration through `__getitem__`."""
+    return SequenceProtocolIterator(owner)
+
+
+def string_items(tx: Tracer, value: VariableTracker) -> dict[str, VariableTracker]:
+    """The items of a dict whose keys are strings (keyword arguments)."""
+    real = value.realize(tx)
+    if isinstance(real, UserObjectVariable) and real.base is not None:
+        real = real.base
+    if not isinstance(real, DictVariable):
+        found = {}
+        for key in abstract.iterate(tx, tx.call(abstract.getattr_(tx, real, "keys"), [])):
+            found[key.realize(tx).as_constant(tx)] = abstract.getitem(tx, real, key)
+        return found
+    return {k.realize(tx).as_constant(tx): v for k, v in real.content(tx).values()}
+
+
+def instance_dict(tx: Tracer, owner: UserObjectVariable) -> VariableTracker:
+    """`obj.__dict__`, for reading: a dict of what the object has now."""
+    if owner.attrs or owner.node is None:
+        pairs = []
+        if owner.node is not None:
+            for name in raw_instance_dict(owner.value) or ():
+                if name not in owner.attrs:
+                    pairs.append((tx.constant(name), tx.wrap(owner.node.child(DictAttr(name)))))
+        pairs += [(tx.constant(k), v) for k, v in owner.attrs.items() if v is not None]
+        return DictVariable.of(tx, pairs)
+    return tx.wrap(owner.node.child(CAttr("__dict__")))
+
+
+def bind_descriptor(tx: Tracer, owner: VariableTracker, name: str, raw: object, node: Node) -> VariableTracker | None:
+    """A callable class attribute with a C `__get__`."""
+    if isinstance(raw, functools.cached_property):
+        assert isinstance(owner, UserObjectVariable)
+        tx.guard(node, Is(raw))
+        value = tx.call(tx.wrap(node.child(DictAttr("func"))), [owner])
+        owner.attrs[name] = value
+        if owner.node is not None:
+            tx.mutated(owner)
+        return value
+    if isinstance(raw, functools.partial):
+        return tx.wrap(node)
+    if type(raw).__name__ == "_lru_cache_wrapper":
+        return BoundMethodVariable(tx.wrap(node), owner)
+    if isinstance(raw, types.MethodType):
+        return tx.wrap(node)
+    return None
+
+
+def set_buffer(module: torch.nn.Module, container: str, name: str, value: object) -> None:
+    """Store a buffer (used by rewritten code)."""
+    module.__dict__[container][name] = value
+
+
+def store_buffer(tx: Tracer, module: NNModuleVariable, name: str, value: VariableTracker) -> None:
+    """Assign a registered buffer: the module's `_buffers` dict gets the tensor at the end of the frame."""
+    if not isinstance(value, TensorVariable) and value.as_constant(tx) is not None:
+        tx.raise_(
+            TypeError,
+            f"cannot assign {value.get_type()!r} as buffer {name!r} (torch.nn.Buffer, torch.Tensor or None expected)",
+        )
+    stored = tx.state.setdefault(("module", module, "_buffers"), {})
+    stored[name] = value
+    tx.effects.defer(set_buffer, module, tx.constant("_buffers"), tx.constant(name), value)
+
+
+__all__ = ["TypeAttr", "bind_descriptor", "builtin_base", "construct", "empty_base", "instance_dict", "wrap_derived"]
