@@ -1,0 +1,417 @@
+"""Builtin functions."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, Final
+
+from dynacheck import interop
+from dynacheck.guards.objects import Is
+from dynacheck.handlers.folding import fold_call, folds
+from dynacheck.handlers.registry import handles
+from dynacheck.reasons import FRAME_INSPECTION, PRINT, UNKNOWN_CALL, Reason
+from dynacheck.sources import ABSENT, type_lookup
+from dynacheck.variables import abstract
+from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.coerce import integer
+from dynacheck.variables.iterators import (
+    CallableIterator,
+    EnumerateIterator,
+    FilterIterator,
+    MapIterator,
+    ReversedIterator,
+    ZipIterator,
+    is_iterator,
+)
+from dynacheck.variables.methods import BuiltinObject
+from dynacheck.variables.results import fold
+from dynacheck.variables.sequences import ListVariable, TupleVariable, sort
+from dynacheck.variables.symbolic import SymNumberVariable
+from dynacheck.versions import PY312
+
+Arg = VariableTracker
+
+
+# -- numbers
+
+
+@handles(abs)
+def absolute(tx: Tracer, x: Arg, /) -> VariableTracker:
+    return abstract.unary(tx, "abs", x)
+
+
+@handles(divmod)
+def divide(tx: Tracer, x: Arg, y: Arg, /) -> VariableTracker:
+    return abstract.binary(tx, "divmod", x, y)
+
+
+@handles(pow)
+def power(tx: Tracer, base: Arg, exp: Arg, mod: Arg | None = None) -> VariableTracker | None:
+    if mod is None or abstract.is_none(tx, mod):
+        return abstract.binary(tx, "**", base, exp)
+    return fold_call(tx, pow, [base, exp, mod], {})
+
+
+@handles(round)
+def rounded(tx: Tracer, number: Arg, ndigits: Arg | None = None) -> VariableTracker:
+    extra = [] if ndigits is None else [ndigits]
+    found = fold_call(tx, round, [number, *extra], {})
+    if found is not None:
+        return found
+    if not abstract.has(number, "__round__"):
+        tx.raise_(TypeError, f"type {abstract.name_of(number)} doesn't define __round__ method")
+    return tx.call(number.tp_getattro(tx, "__round__"), extra)
+
+
+@handles(sum)
+def total(tx: Tracer, iterable: Arg, /, start: Arg | None = None) -> VariableTracker:
+    first = tx.constant(0) if start is None else start
+    for kind, advice in ((str, "''.join(seq)"), (bytes, "b''.join(seq)"), (bytearray, "b''.join(seq)")):
+        if first.get_type() is kind:
+            name = {str: "strings", bytes: "bytes", bytearray: "bytearray"}[kind]
+            tx.raise_(TypeError, f"sum() can't sum {name} [use {advice} instead]")
+    items = [i.realize(tx) for i in abstract.iterate(tx, iterable)]
+    if first.is_constant() and all(i.is_constant() for i in items):
+        values = [i.as_constant(tx) for i in items]
+        if all(type(v) in (int, float, bool, complex) for v in values):
+            return fold(tx, sum, values, first.as_constant(tx))
+    result = first
+    for item in items:
+        result = abstract.binary(tx, "+", result, item)
+    return result
+
+
+@handles(max)
+def largest(tx: Tracer, *args: Arg, key: Arg | None = None, default: Arg | None = None) -> VariableTracker:
+    return _extreme(tx, max, ">", args, key, default)
+
+
+@handles(min)
+def smallest(tx: Tracer, *args: Arg, key: Arg | None = None, default: Arg | None = None) -> VariableTracker:
+    return _extreme(tx, min, "<", args, key, default)
+
+
+def _extreme(
+    tx: Tracer, fn: Any, op: str, args: tuple[Arg, ...], key: Arg | None, default: Arg | None
+) -> VariableTracker:
+    if not args:
+        tx.raise_(TypeError, f"{fn.__name__} expected at least 1 argument, got 0")
+    if len(args) > 1 and default is not None:
+        tx.raise_(
+            TypeError, f"Cannot specify a default for {fn.__name__}() with multiple positional arguments"
+        )
+    items = [i.realize(tx) for i in (args if len(args) > 1 else abstract.iterate(tx, args[0]))]
+    if not items:
+        if default is not None:
+            return default
+        word = "iterable argument is empty" if PY312 else "arg is an empty sequence"
+        tx.raise_(ValueError, f"{fn.__name__}() {word}")
+    if key is not None and not abstract.is_none(tx, key):
+        keys = [tx.call(key, [i]).realize(tx) for i in items]
+    else:
+        keys = items
+        symbolic = _symbolic_extreme(tx, fn, items)
+        if symbolic is not None:
+            return symbolic
+    best = 0
+    for i in range(1, len(items)):
+        if abstract.is_true(tx, abstract.richcompare(tx, op, keys[i], keys[best])):
+            best = i
+    return items[best]
+
+
+def _symbolic_extreme(tx: Tracer, fn: Any, items: list[VariableTracker]) -> VariableTracker | None:
+    """`max` of symbolic integers as an expression, which assumes nothing about their order."""
+    symbols = [i for i in items if isinstance(i, SymNumberVariable)]
+    numbers = [i for i in items if i.is_constant() and type(i.as_constant(tx)) is int]
+    if (
+        not symbols
+        or len(symbols) + len(numbers) < len(items)
+        or any(s.get_type() is not int for s in symbols)
+    ):
+        return None
+    result = items[0]
+    for item in items[1:]:
+        symbol = result if isinstance(result, SymNumberVariable) else item
+        if isinstance(symbol, SymNumberVariable):
+            result = symbol.call_math(tx, fn, [result, item])
+        else:
+            result = fold(tx, fn, result.as_constant(tx), item.as_constant(tx))
+    return result
+
+
+@handles(hash)
+def hash_of(tx: Tracer, obj: Arg, /) -> VariableTracker:
+    key = obj.hash_key(tx)
+    if not obj.is_constant():
+        return tx.break_(UNKNOWN_CALL, what=f"hash() of {obj.describe()}")
+    return tx.constant(hash(key))
+
+
+@handles(id)
+def identity(tx: Tracer, obj: Arg, /) -> VariableTracker:
+    if obj.node is None or obj.is_constant():
+        return tx.break_(UNKNOWN_CALL, what=f"id() of {obj.describe()}")
+    value = obj.node.peek()
+    try:
+        tx.guard(obj.node, Is(value))
+    except TypeError:
+        return tx.break_(UNKNOWN_CALL, what=f"id() of {obj.describe()}")
+    return tx.constant(id(value))
+
+
+# -- truth and iteration
+
+
+@handles(all)
+def all_of(tx: Tracer, iterable: Arg, /) -> VariableTracker:
+    return _quantified(tx, iterable, False)
+
+
+@handles(any)
+def any_of(tx: Tracer, iterable: Arg, /) -> VariableTracker:
+    return _quantified(tx, iterable, True)
+
+
+def _quantified(tx: Tracer, iterable: Arg, decisive: bool) -> VariableTracker:
+    iterator = abstract.get_iter(tx, iterable)
+    while (item := abstract.iternext(tx, iterator)) is not None:
+        if abstract.is_true(tx, item) is decisive:
+            return tx.constant(decisive)
+    return tx.constant(not decisive)
+
+
+@handles(len)
+def length(tx: Tracer, obj: Arg, /) -> VariableTracker:
+    return abstract.length(tx, obj)
+
+
+@handles(iter)
+def iterator_of(tx: Tracer, obj: Arg, sentinel: Arg | None = None, /) -> VariableTracker:
+    if sentinel is None:
+        return abstract.get_iter(tx, obj)
+    if not abstract.has(obj, "__call__"):
+        tx.raise_(TypeError, "iter(v, w): v must be callable")
+    return CallableIterator(obj, sentinel)
+
+
+@handles(next)
+def next_item(tx: Tracer, iterator: Arg, default: Arg | None = None, /) -> VariableTracker:
+    if not is_iterator(iterator):
+        tx.raise_(TypeError, f"'{abstract.name_of(iterator)}' object is not an iterator")
+    if default is not None:
+        item = abstract.iternext(tx, iterator)
+        return default if item is None else item
+    item = iterator.tp_iternext(tx)
+    if item is None:
+        stopped = getattr(iterator, "stopped_with", None)
+        if stopped is None or abstract.is_none(tx, stopped):
+            tx.raise_(StopIteration)
+        tx.raise_(StopIteration, stopped)
+    return item
+
+
+@handles(reversed)
+def reversed_of(tx: Tracer, sequence: Arg, /) -> VariableTracker:
+    raw = type_lookup(sequence.get_type(), "__reversed__")
+    if raw is None or (raw is ABSENT and not abstract.has(sequence, "__getitem__")):
+        tx.raise_(TypeError, f"'{abstract.name_of(sequence)}' object is not reversible")
+    if raw is not ABSENT:
+        if isinstance(sequence, BuiltinObject):
+            return sequence.call_method(tx, "__reversed__", [], {})
+        return tx.call(sequence.tp_getattro(tx, "__reversed__"), [])
+    if not abstract.has(sequence, "__len__"):
+        tx.raise_(TypeError, f"object of type '{abstract.name_of(sequence)}' has no len()")
+    return ReversedIterator(sequence, integer(tx, abstract.length(tx, sequence)))
+
+
+@handles(zip)
+def zipped(tx: Tracer, *iterables: Arg, strict: Arg | None = None) -> VariableTracker:
+    sources = [abstract.get_iter(tx, i) for i in iterables]
+    return ZipIterator(sources, strict is not None and abstract.is_true(tx, strict))
+
+
+@handles(enumerate)
+def enumerated(tx: Tracer, iterable: Arg, start: Arg | None = None) -> VariableTracker:
+    count = tx.constant(0) if start is None else abstract.unary(tx, "index", start)
+    return EnumerateIterator(abstract.get_iter(tx, iterable), count)
+
+
+@handles(map)
+def mapped(tx: Tracer, function: Arg, iterable: Arg, /, *iterables: Arg) -> VariableTracker:
+    return MapIterator(function, [abstract.get_iter(tx, i) for i in (iterable, *iterables)])
+
+
+@handles(filter)
+def filtered(tx: Tracer, function: Arg, iterable: Arg, /) -> VariableTracker:
+    return FilterIterator(function, abstract.get_iter(tx, iterable))
+
+
+@handles(sorted)
+def sorted_list(
+    tx: Tracer, iterable: Arg, /, *, key: Arg | None = None, reverse: Arg | None = None
+) -> VariableTracker:
+    backwards = reverse is not None and bool(integer(tx, reverse))
+    return ListVariable(sort(tx, abstract.iterate(tx, iterable), key, backwards))
+
+
+# -- attributes and classes
+
+
+def _name(tx: Tracer, name: Arg) -> str:
+    if str not in name.get_type().__mro__:
+        tx.raise_(TypeError, f"attribute name must be string, not '{abstract.name_of(name)}'")
+    found: str = abstract.constant_of(tx, name, "an attribute name")
+    return found
+
+
+@handles(getattr)
+def get_attribute(tx: Tracer, obj: Arg, name: Arg, default: Arg | None = None, /) -> VariableTracker:
+    if default is None:
+        return abstract.getattr_(tx, obj, _name(tx, name))
+    return abstract.getattr_default(tx, obj, _name(tx, name), default)
+
+
+@handles(hasattr)
+def has_attribute(tx: Tracer, obj: Arg, name: Arg, /) -> VariableTracker:
+    missing = tx.constant(None)
+    return tx.constant(abstract.getattr_default(tx, obj, _name(tx, name), missing) is not missing)
+
+
+@handles(setattr)
+def set_attribute(tx: Tracer, obj: Arg, name: Arg, value: Arg, /) -> VariableTracker:
+    abstract.setattr_(tx, obj, _name(tx, name), value)
+    return tx.constant(None)
+
+
+@handles(delattr)
+def delete_attribute(tx: Tracer, obj: Arg, name: Arg, /) -> VariableTracker:
+    abstract.delattr_(tx, obj, _name(tx, name))
+    return tx.constant(None)
+
+
+@handles(callable)
+def is_callable(tx: Tracer, obj: Arg, /) -> VariableTracker:
+    return tx.constant(abstract.has(obj, "__call__"))
+
+
+@handles(vars)
+def attributes(tx: Tracer, *objects: Arg) -> VariableTracker:
+    if not objects:
+        return tx.break_(FRAME_INSPECTION, call="vars()")
+    return abstract.getattr_(tx, objects[0], "__dict__")
+
+
+@handles(isinstance)
+def is_instance(tx: Tracer, obj: Arg, class_or_tuple: Arg, /) -> VariableTracker:
+    return tx.constant(_matches(tx, obj.get_type(), class_or_tuple, obj, "isinstance"))
+
+
+@handles(issubclass)
+def is_subclass(tx: Tracer, cls: Arg, class_or_tuple: Arg, /) -> VariableTracker:
+    kind = abstract.python_class(cls)
+    if kind is None:
+        tx.raise_(TypeError, "issubclass() arg 1 must be a class")
+    return tx.constant(_matches(tx, kind, class_or_tuple, None, "issubclass"))
+
+
+def _matches(tx: Tracer, kind: type, wanted: Arg, obj: Arg | None, function: str) -> bool:
+    wanted = wanted.realize(tx)
+    if isinstance(wanted, TupleVariable):
+        return any(_matches(tx, kind, w, obj, function) for w in wanted.items(tx))
+    cls = abstract.python_object(wanted)
+    if not isinstance(cls, (type, types.UnionType)):
+        if cls is ABSENT or type_lookup(type(cls), f"__{function[2:]}check__") is not ABSENT:
+            wanted.unmodelled(tx, f"{function}()")
+        kinds, plural = ("class", "classes") if function == "issubclass" else ("type", "types")
+        tx.raise_(TypeError, f"{function}() arg 2 must be a {kinds}, a tuple of {plural}, or a union")
+    classes = cls.__args__ if isinstance(cls, types.UnionType) else (cls,)
+    return any(_is_kind(tx, kind, c, obj) for c in classes)
+
+
+def _is_kind(tx: Tracer, kind: type, cls: type, obj: Arg | None) -> bool:
+    """Whether an object of exactly this type is an instance of a class."""
+    if cls in kind.__mro__:
+        return True
+    if getattr(cls, "_is_protocol", False) and obj is not None:
+        return _satisfies(tx, obj, cls)
+    check = type_lookup(type(cls), "__subclasscheck__" if obj is None else "__instancecheck__")
+    if isinstance(check, types.FunctionType) and check.__module__ not in (
+        "abc",
+        "typing",
+        "torch.nn.parameter",
+    ):
+        return tx.break_(UNKNOWN_CALL, what=f"{type(cls).__qualname__}.{check.__name__}")
+    hook = type_lookup(cls, "__subclasshook__")
+    function = getattr(hook, "__func__", None)
+    if isinstance(function, types.FunctionType) and function.__module__.partition(".")[0] not in (
+        "collections", "_collections_abc", "typing", "numbers", "io", "os", "contextlib", "importlib", "abc",
+    ):  # fmt: skip
+        return tx.break_(UNKNOWN_CALL, what=f"{cls.__qualname__}.__subclasshook__")
+    return issubclass(kind, cls)
+
+
+def _satisfies(tx: Tracer, obj: Arg, protocol: type) -> bool:
+    """`isinstance` with a runtime-checkable protocol: the object has all its attributes."""
+    if not getattr(protocol, "_is_runtime_protocol", False):
+        tx.raise_(TypeError, "Instance and class checks can only be used with @runtime_checkable protocols")
+    names: Any = typing._get_protocol_attrs(protocol)  # type: ignore[attr-defined]
+    missing = tx.constant(None)
+    return all(abstract.getattr_default(tx, obj, n, missing) is not missing for n in sorted(names))
+
+
+# -- text
+
+
+@handles(repr)
+def representation(tx: Tracer, obj: Arg, /) -> VariableTracker:
+    return abstract.repr_(tx, obj)
+
+
+@handles(ascii)
+def ascii_representation(tx: Tracer, obj: Arg, /) -> VariableTracker:
+    return abstract.ascii_(tx, obj)
+
+
+@handles(format)
+def formatted(tx: Tracer, value: Arg, format_spec: Arg | None = None, /) -> VariableTracker:
+    return abstract.format_value(tx, value, None, format_spec)
+
+
+def _integral(function: Callable[[int], str]) -> None:
+    @handles(function)
+    def convert(tx: Tracer, number: Arg, /) -> VariableTracker:
+        return fold(tx, function, integer(tx, number))
+
+
+for _function in (chr, hex, oct, bin):
+    _integral(_function)
+
+folds(ord)
+
+
+# -- what can't be traced
+
+
+@handles(print, lazy=True)
+def printed(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker:
+    if print in interop.torch_config("reorderable_logging_functions", ()) and not named:
+        tx.effects.defer(print, *args)
+        return tx.constant(None)
+    return tx.break_(PRINT, call="print()")
+
+
+def _breaks(function: Callable[..., Any], reason: Reason, field: str) -> None:
+    @handles(function, lazy=True)
+    def stop(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker:
+        return tx.break_(reason, **{field: f"{function.__name__}()"})
+
+
+_INSPECTING: Final[tuple[Callable[..., Any], ...]] = (locals, globals, exec, eval, dir)
+_OUTSIDE: Final[tuple[Callable[..., Any], ...]] = (compile, __import__, input, open, breakpoint)
+for _stop in _INSPECTING:
+    _breaks(_stop, FRAME_INSPECTION, "call")
+for _stop in _OUTSIDE:
+    _breaks(_stop, UNKNOWN_CALL, "what")
