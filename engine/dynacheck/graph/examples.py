@@ -53,7 +53,9 @@ class ExampleValues:
         if self._inputs is None:
             out = []
             for spec, value in zip(captured.inputs, captured.values):
-                if spec.what != "tensor":
+                if spec.what == "float" and captured.env is not None:
+                    out.append(captured.env.scalars[spec.node][1])
+                elif spec.what != "tensor":
                     out.append(value)
                 elif captured.env is not None and value.facts.has_symbols:
                     out.append(captured.env.input_fake(spec.node, value))

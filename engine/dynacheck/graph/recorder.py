@@ -15,7 +15,7 @@ from dynacheck.graph.examples import ExampleValues
 from dynacheck.graph.expressions import FOLDED, FX_TARGETS, constant, is_constant, parts
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.nodemeta import NodeMeta, stack_trace
-from dynacheck.graph.symbolic import SymbolicEnv
+from dynacheck.graph.symbolic import SymbolicEnv, scalar_tensor
 from dynacheck.sources import Node, UserLine
 
 Lines: TypeAlias = "UserLine | Sequence[UserLine] | None"
@@ -29,7 +29,8 @@ class GraphInput:
 
     Args:
         node: the source of the tensor, or of the value that has the symbol.
-        what: "tensor", or for a symbol "size", "stride", "offset" (of the tensor at `node`), "int" or "float".
+        what: "tensor"; for a symbol "size", "stride", "offset" (of the tensor at `node`) or "int"; "float" for a symbolic
+            float, which enters the graph as `scalar_tensor(value)`.
         index: which dimension, for sizes and strides.
         placeholder: name of the placeholder.
     """
@@ -46,7 +47,7 @@ class GraphInput:
             of: the value at `node`.
 
         Returns:
-            The tensor, or the int or float.
+            The tensor or the int.
         """
         if self.what == "size":
             return of.size()[self.index]
@@ -54,7 +55,7 @@ class GraphInput:
             return of.stride()[self.index]
         if self.what == "offset":
             return of.storage_offset()
-        return of
+        return scalar_tensor(of) if self.what == "float" else of
 
 
 def placeholder_name(path: str) -> str:
@@ -106,7 +107,7 @@ class GraphRecorder:
             line: the user's line, or stack of lines, that met it.
 
         Returns:
-            The placeholder.
+            The placeholder; for a float, the node that takes it out of its scalar tensor.
         """
         found = self._inputs.get(node)
         if found is not None:
@@ -131,8 +132,12 @@ class GraphRecorder:
             placeholder = self._symbols.get(symbol)
             if placeholder is None:
                 spec = GraphInput(node, what, index, "")
-                kind = torch.SymFloat if what == "float" else torch.SymInt
-                placeholder = self._placeholder(str(symbol), kind, spec, self.env.value_of(symbol), line)
+                value = self.env.value_of(symbol)
+                if what == "float":  # a scalar tensor, since backends take no symbolic floats
+                    carrier = self._placeholder(placeholder_name(node.path), torch.Tensor, spec, value, line)
+                    placeholder = self.call("call_method", "item", (carrier,), None, line, removable=True)
+                else:
+                    placeholder = self._placeholder(str(symbol), torch.SymInt, spec, value, line)
                 self._symbols[symbol] = placeholder
         return placeholder
 
@@ -361,10 +366,15 @@ class CapturedGraph:
         Returns:
             One value per placeholder.
         """
-        return [
-            spec.node.peek() if spec.what == "tensor" else value
-            for spec, value in zip(self.inputs, self.values)
-        ]
+        out: list[Any] = []
+        for spec, value in zip(self.inputs, self.values):
+            if spec.what == "tensor":
+                out.append(spec.node.peek())
+            elif spec.what == "float" and self.env is not None:
+                out.append(self.env.scalars[spec.node][0])
+            else:
+                out.append(value)
+        return out
 
     @property
     def fake_mode(self) -> Any:

@@ -90,6 +90,9 @@ class ConstraintViolation:
     allowed: str
     line: UserLine | None
 
+    def __str__(self) -> str:
+        return self.message
+
     @property
     def message(self) -> str:
         """What happened, for the user."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
@@ -42,6 +43,18 @@ class Dim:
     min: int | None = None
     max: int | None = None
     mark: str = ""
+
+
+def scalar_tensor(value: float) -> torch.Tensor:
+    """The graph input that stands for a symbolic float.
+
+    Args:
+        value: the float.
+
+    Returns:
+        A 0-d float64 tensor on the CPU.
+    """
+    return torch.tensor(value, dtype=torch.float64, device="cpu")
 
 
 STATIC: Final = Dim("static")
@@ -86,10 +99,11 @@ def _torch() -> Any:
         """A ShapeEnv that notes the user's line of ours with each guard, instead of walking stacks."""
 
         user_line: UserLine | None = None
+        locate: Callable[[], UserLine | None] | None = None
         user_lines: dict[str, UserLine]
 
         def _get_sloc(self, framework_loc: Any = None) -> Any:
-            line = self.user_line
+            line = self.user_line if self.locate is None else self.locate()
             if line is None:
                 return shapes.SLoc(None, None)
             text = str(line)
@@ -101,7 +115,7 @@ def _torch() -> Any:
 
     names: Any = Names()
     names.NodeSource, names.Env, names.FakeTensorMode, names.shapes = NodeSource, Env, FakeTensorMode, shapes
-    names.property_source, names.property, names.ValueRanges = source.TensorPropertySource, source.TensorProperty, ValueRanges
+    names.FloatTensorSource, names.ValueRanges = source.FloatTensorSource, ValueRanges
     return names
 
 
@@ -116,6 +130,7 @@ class SymbolicEnv:
         shape_env: torch's ShapeEnv.
         fake_mode: the FakeTensorMode over it.
         tensor_contexts: symbolic context of each input tensor by source node, for backends.
+        scalars: the scalar tensor, real and fake, that carries each symbolic float into the graph.
     """
 
     def __init__(self, *, scalar_outputs: bool = False, dynamic_output_shapes: bool = False) -> None:
@@ -125,9 +140,9 @@ class SymbolicEnv:
         )
         self.fake_mode: Any = t.FakeTensorMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
         self.tensor_contexts: dict[Node, Any] = {}
+        self.scalars: dict[Node, tuple[torch.Tensor, torch.Tensor]] = {}
         self._sources: dict[Any, list[SymbolSource]] = {}  # by sympy symbol
         self._inputs: list[tuple[SymbolSource, Any, Dim]] = []  # each symbolic property of an input, its expression
-        self._pinned: list[SizeGuard] = []
         self._dynamic: dict[Node, tuple[set[int], set[int]]] = {}
         self._input_fakes: dict[Node, torch.Tensor] = {}
         self._refs: dict[int, TensorRef] = {}
@@ -165,6 +180,8 @@ class SymbolicEnv:
             return value
         t = _torch()
         source = self.source(node)
+        if what == "float":
+            return self._float_symbol(node, source, value, policy)
         kind = t.shapes.DimDynamic.DUCK if policy.kind == "duck" else t.shapes.DimDynamic.DYNAMIC
         if policy.kind == "unbacked":
             made = self.shape_env.create_unbacked_symint(source)
@@ -172,9 +189,19 @@ class SymbolicEnv:
         else:
             constraint = self._constraint(policy)
             expr = self.shape_env.create_unspecified_symbol(value, source, kind, constraint)
-            make = self.shape_env.create_symfloatnode if what == "float" else self.shape_env.create_symintnode
-            made = make(expr, hint=value, source=source)
+            made = self.shape_env.create_symintnode(expr, hint=value, source=source)
         self._note(SymbolSource(node, what, index), expr, policy)
+        return made
+
+    def _float_symbol(self, node: Node, source: Any, value: float, policy: Dim) -> Any:
+        """A symbol for a float: as in torch, what `.item()` of a scalar tensor gives, which backends can take."""
+        scalar = scalar_tensor(value)
+        fake = self.fake_mode.from_tensor(scalar, source=_torch().FloatTensorSource(source))
+        with self.fake_mode:
+            made = fake.item() if math.isfinite(value) else value
+        if isinstance(made, torch.SymFloat):
+            self.scalars[node] = (scalar, fake)
+            self._note(SymbolSource(node, "float", 0), made.node.expr, policy)
         return made
 
     def _constraint(self, policy: Dim) -> Any:
@@ -338,6 +365,29 @@ class SymbolicEnv:
         """
         self.shape_env.user_line = line
 
+    def locate(self, where: Callable[[], UserLine | None]) -> None:
+        """Say how to find the user's line when a guard is made; costs nothing until one is.
+
+        Args:
+            where: gives the line that the translation is at.
+        """
+        self.shape_env.locate = where
+
+    def specialize(self, value: Any, line: UserLine | None = None) -> Any:
+        """The number of a symbolic value, which it has from now on: a guard. The same as `evaluate`.
+
+        Args:
+            value: a SymBool, SymInt or SymFloat.
+            line: the user's line that needs it.
+
+        Returns:
+            A bool, an int or a float.
+
+        Raises:
+            DataDependent: the value is unbacked.
+        """
+        return self.evaluate(value, line)
+
     def evaluate(self, value: Any, line: UserLine | None = None) -> Any:
         """Decide a symbolic value: a truth value for a condition, a number for a size. Leaves a guard.
 
@@ -351,8 +401,9 @@ class SymbolicEnv:
         Raises:
             DataDependent: the value is unbacked.
         """
+        before = self.shape_env.locate
         if line is not None:
-            self.record_line(line)
+            self.shape_env.locate = lambda: line
         try:
             if isinstance(value, torch.SymBool):
                 return bool(value)
@@ -362,6 +413,8 @@ class SymbolicEnv:
                 return float(value)
         except _torch().shapes.GuardOnDataDependentSymNode as error:
             raise DataDependent(str(error)) from None
+        finally:
+            self.shape_env.locate = before
         return value
 
     def static_value(self, value: Any) -> Any:
