@@ -42,7 +42,7 @@ def bind_arguments(
     if len(bound) < npos + nkw + bool(code.co_flags & VARARGS):
         _fill_defaults(tx, fn, bound)
     if code.co_flags & VARKEYWORDS:
-        bound[names[slot]] = DictVariable.from_items([(tx.constant(k), v) for k, v in rest.items()])
+        bound[names[slot]] = DictVariable.of(tx, [(tx.constant(k), v) for k, v in rest.items()])
     return bound
 
 

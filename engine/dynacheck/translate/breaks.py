@@ -198,15 +198,9 @@ class Split:
         for name in reversed(managers):
             leave(name)
         build.jump(after)
-        cleanup = build.finally_handler(handler)
-        with build.covered(cleanup, kept + 1, True):
+        with build.finally_handler(handler, kept):
             for name in reversed(managers):
                 leave(name)
-            build.emit("RERAISE", 0)
-        build.place(cleanup)
-        build.emit("COPY", 3)
-        build.emit("POP_EXCEPT")
-        build.emit("RERAISE", 1)
         build.place(after)
 
     def _jump(self, names: list[str], exits: dict[int, str], when: bool, keep: bool) -> None:
