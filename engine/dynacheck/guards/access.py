@@ -32,8 +32,9 @@ def _library() -> str:
 
 
 def _dtypes() -> list[torch.dtype]:
-    found = (getattr(torch, name) for name in dir(torch))
-    return list({d: None for d in found if isinstance(d, torch.dtype)})
+    """The dtypes whose tensors can be made without a warning; guards on the others run in Python."""
+    found = {name: getattr(torch, name) for name in dir(torch) if not name.startswith(("q", "complex32", "chalf"))}
+    return list({d: None for d in found.values() if isinstance(d, torch.dtype)})
 
 
 def _samples() -> list[torch.Tensor]:
@@ -84,7 +85,7 @@ def _set_up() -> TensorAccess | None:
                 codes[dtype] = _C.tensor_facts(torch.empty(1, dtype=dtype, device="meta"))[0]
             except (RuntimeError, TypeError, NotImplementedError):
                 continue
-        agree = all(_C.tensor_facts(t)[1:] == _expected(t) for t in samples)
+        agree = all(_C.tensor_facts(t)[1:] == _expected(t) for t in samples if t.layout is torch.strided)
         if not agree or len(set(codes.values())) != len(codes):
             _C.setup_tensors([], "")
             return None

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 import torch
+import torch.utils._device
 
 from dynacheck import _C
 from dynacheck.guards.access import tensor_access
@@ -175,6 +176,7 @@ def _code(value: Any) -> int | None:
 
 def _agreements() -> list[tuple[tuple[int, int, int], int] | None]:
     """Per field: how to read it natively and what to xor its code with; None when that disagrees with Python."""
+    tensor_access()  # finds the library
     readings = [
         (_SIGNATURES[f.signature], _C.native_symbol(f.symbol) if f.symbol else 0, f.argument) for f in FIELDS
     ]

@@ -1,0 +1,170 @@
+/* Guard programs: what the guards_*.c files know of each other. The specification is in ../guards/program.py. */
+#ifndef DYNACHECK_GUARDS_H
+#define DYNACHECK_GUARDS_H
+
+#include "native.h"
+
+/* ---- accessors and checks: the numbers are handed to Python as GUARD_ACCESSORS and GUARD_OPS ---------------------- */
+
+#define DC_ACCESSORS(X)                                                                                               \
+    X(LOCAL) X(FREE) X(GLOBAL) X(BUILTIN) X(MODULE) X(GLOBALS) X(CAPTURED) X(PINNED) X(DICTATTR) X(TYPEOF)             \
+    X(TYPEATTR) X(SLOTATTR) X(CATTR) X(CELL) X(ITEM) X(KEY) X(KEYAT)
+#define DC_OPS(X)                                                                                                     \
+    X(TYPE) X(IS) X(VALUE) X(LENGTH) X(KEYS) X(SET) X(HASKEY) X(ABSENT) X(PRESENT) X(CODE) X(TENSOR) X(MARKS)           \
+    X(PYCHECK) X(SAME) X(DISTINCT) X(EXPRESSION) X(AMBIENT)
+
+#define DC_AS_ACCESSOR(name) ACC_##name,
+#define DC_AS_OP(name) OP_##name,
+enum { DC_ACCESSORS(DC_AS_ACCESSOR) ACC_COUNT };
+enum { DC_OPS(DC_AS_OP) OP_COUNT };
+
+/* An object that a guard compares with. Weakly held ones need no look at their weak reference: when one dies, its
+ * program is dead and never passes again (see `Program.dead`). */
+enum { PIN_OBJECT, PIN_CONST, PIN_DESCRIPTOR, PIN_PARTS, PIN_ANY, PIN_DEAD };
+
+typedef struct Pin {
+    int how;
+    int nparts;
+    PyObject *object;    /* to compare with; the type of a descriptor or of what has parts */
+    PyObject *owner;     /* PIN_DESCRIPTOR: its class */
+    PyObject *name;      /* PIN_DESCRIPTOR: its name; PIN_PARTS: tuple of attribute names */
+    struct Pin *parts;   /* PIN_PARTS */
+} Pin;
+
+#define DC_ANY_SIZE INT64_MIN
+
+typedef struct {
+    PyTypeObject *type;
+    uint64_t keys;
+    int32_t dtype, device_index, rank;
+    char requires_grad, has_sizes, has_strides;
+    int64_t dims[]; /* sizes, then strides */
+} TensorSpec;
+
+typedef struct {
+    uint8_t op;
+    uint16_t slot;
+    uint16_t dim;
+    union {
+        int64_t i;
+        double d;
+    } value;
+} ExprStep;
+
+typedef struct {
+    int op;
+    int n;           /* pins, steps */
+    int64_t number;  /* LENGTH; HASKEY: hash */
+    Pin *pins;       /* one, or several for KEYS and SET */
+    void *data;      /* TensorSpec, ExprStep[], last pointers of DISTINCT */
+    PyObject *key;   /* HASKEY; MARKS: tuple; SET: the type. Borrowed from Program.keep */
+    PyObject *guard; /* the Python guard, borrowed from Program.keep */
+} Check;
+
+typedef struct Node {
+    uint8_t accessor;
+    int32_t index; /* LOCAL, FREE, ITEM, KEYAT */
+    int32_t slot;  /* -1: none */
+    int32_t memo;  /* its place among the values of its group, */
+    int32_t up;    /* and its parent's; -1: none */
+    int32_t nchecks, nkids;
+    PyObject *key; /* a name or key, borrowed from Program.keep; CAPTURED, PINNED: the object, or NULL when dead */
+    Py_hash_t hash;
+    Check *checks;
+    struct Node *kids;
+} Node;
+
+typedef struct {
+    Check check;
+    int nslots;
+    int *slots;
+} Relation;
+
+typedef struct {
+    int signature;
+    int argument;
+    void *address;      /* getter; 6: a dict */
+    PyObject *key;      /* 6: its key */
+    uint64_t expected;  /* 6: the object's address */
+} AmbientRead;
+
+struct Variant;
+
+/* Top nodes that are skipped together while nothing they read has changed; see guards_memo.c. */
+typedef struct {
+    Node **nodes;
+    int nnodes, nvals;
+    int nslots, *slots, *slot_vals; /* slots filled from the values */
+    struct Variant **variants;
+    int nvariants, next;
+    int misses, pause, rest; /* misses in a row; checks without recording then, and still to go */
+} Group;
+
+typedef struct Program {
+    PyObject_HEAD
+    PyObject *keep;     /* list: all that the program owns */
+    PyObject *refs;     /* dict of weak references by address */
+    PyObject *watcher;  /* called when one of them dies */
+    PyObject *life;     /* capsule that `watcher` finds us through */
+    AmbientRead *reads;
+    PyObject *ambient;  /* the Python guard */
+    int nreads, ambient_slow;
+    Node *nodes;
+    int nnodes;
+    Node **direct; /* those in no group */
+    int ndirect;
+    Group *groups;
+    int ngroups;
+    Relation *relations;
+    int nrelations;
+    int nslots, ncaptures, *captures;
+    char dead, busy, getters;
+    void (*on_death)(void *);
+    void *on_death_arg;
+    long long checks, passes, hits, walks, repairs, slow;
+} Program;
+
+typedef struct {
+    Program *program;
+    const GuardFrame *gf;
+    PyObject **slots;       /* owned references */
+    struct Variant *record; /* what is being recorded, or NULL */
+    int plain;              /* no shortcut: another check of the program is going on */
+} Walk;
+
+/* ---- guards_walk.c: all give 1 pass, 0 fail, -1 error ------------------------------------------------------------ */
+
+int pin_matches(const Pin *pin, PyObject *value);
+/* Where the node's value is; *value is borrowed, or owned when *owned; NULL: nowhere. -1: error. */
+int node_fetch(const Node *nd, PyObject *parent, const GuardFrame *gf, PyObject **value, int *owned);
+int node_check(const Node *nd, PyObject *value, Walk *w);
+int node_walk(const Node *nd, PyObject *parent, Walk *w, int safe);
+int relation_check(const Relation *r, Walk *w);
+PyObject *instance_dict(PyObject *obj); /* borrowed; NULL: none */
+
+/* ---- guards_memo.c ---------------------------------------------------------------------------------------------- */
+
+extern int memo_enabled;
+void memo_force(int value); /* 0: always walk; 1: the shortcut, where it works */
+int group_check(Group *g, Walk *w);
+void group_clear(Group *g);
+/* While recording: notes the value of a node, and what must stay as it is for the node to pass again. 0: the node is to
+ * be walked every time, and its subtree isn't recorded. */
+int memo_note(const Node *nd, PyObject *value, Walk *w, int safe);
+int memo_safe(const Node *kid, PyObject *value, int safe);
+int memo_module_init(void);
+
+/* ---- guards_torch.c --------------------------------------------------------------------------------------------- */
+
+int tensor_matches(const TensorSpec *spec, PyObject *value);
+int marks_match(PyObject *marks, PyObject *tensor);
+int ambient_matches(const AmbientRead *r);
+/* 2: Python has to decide. */
+int expression_holds(const ExprStep *steps, int n, PyObject *const *slots, const int *numbers);
+PyObject *expression_steps(PyObject *program, ExprStep **steps);
+int torch_functions_off(void); /* the state to hand to torch_functions_back, or -1: nothing to do */
+void torch_functions_back(int state);
+extern int tensors_forced_off;
+extern PyMethodDef torch_methods[];
+
+#endif

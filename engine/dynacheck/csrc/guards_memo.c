@@ -1,0 +1,583 @@
+/* The shortcut: top nodes whose state is unchanged since they last passed are not walked again.
+ *
+ * The full walk records, in its order, what its verdict rested on; the next check replays the records from the top:
+ * the same dict of the same object with the same version has the same contents, so that what it holds is alive and is
+ * what it was. Versions are unique over the life of the process (3.11's version tags; later a counter kept by a dict
+ * watcher), so nothing is kept alive and a reused address never passes. What has no version (list items, cells, slots,
+ * an object's type, a tensor's metadata, a function's code) is looked at every time; what isn't a plain pointer read
+ * (getters, Python checks) is walked every time. Any difference leads to the full walk, except in dict entries that
+ * nobody looks below: those are compared again in place.
+ */
+#include "guards.h"
+
+#define MAX_VARIANTS 16
+#define MAX_MISSES 32  /* in a row; then checks are walked without recording, */
+#define MAX_PAUSE 4096 /* twice as many each time */
+#define WALKED ((PyObject *)1) /* as a value: of a node that is walked every time */
+
+int memo_enabled = 1;
+static int memo_works = 1;
+
+void memo_force(int value) {
+    memo_enabled = value && memo_works;
+}
+
+/* ---- versions of dicts ------------------------------------------------------------------------------------------- */
+
+#if DC_PY311
+
+typedef PyObject Watch; /* the dict itself */
+
+static uint64_t watch_version(const Watch *w) {
+    return ((const PyDictObject *)w)->ma_version_tag;
+}
+
+static int watch_alive(const Watch *w) { /* the caller has it from where it was found before */
+    (void)w;
+    return 1;
+}
+
+static Watch *watch_get(PyObject *dict) {
+    return dict;
+}
+
+static void watch_put(Watch *w) {
+    (void)w;
+}
+
+int memo_module_init(void) {
+    return 0;
+}
+
+#else
+
+typedef struct Watch {
+    PyObject *dict; /* NULL once it is gone */
+    uint64_t version;
+    Py_ssize_t refs;
+} Watch;
+
+static Watch **watches; /* open addressing by the dict's address; DELETED marks a freed place */
+static size_t watches_size, watches_used;
+static uint64_t watch_counter;
+static int watcher = -1;
+#define DELETED ((Watch *)1)
+
+static uint64_t watch_version(const Watch *w) {
+    return w->version;
+}
+
+static int watch_alive(const Watch *w) {
+    return w->dict != NULL;
+}
+
+static Watch **watch_place(PyObject *dict) {
+    Watch **free_place = NULL;
+    size_t at = ((uintptr_t)dict >> 4) * 0x9E3779B97F4A7C15ull >> 20;
+    for (;; at++) {
+        Watch **place = &watches[at & (watches_size - 1)];
+        if (*place == NULL) return free_place != NULL ? free_place : place;
+        if (*place == DELETED)
+            free_place = free_place != NULL ? free_place : place;
+        else if ((*place)->dict == dict)
+            return place;
+    }
+}
+
+static int watches_grow(void) {
+    size_t old_size = watches_size, size = old_size == 0 ? 256 : old_size * 2;
+    Watch **old = watches, **bigger = PyMem_Calloc(size, sizeof *bigger);
+    if (bigger == NULL) return -1;
+    watches = bigger, watches_size = size, watches_used = 0;
+    for (size_t i = 0; i < old_size; i++)
+        if (old[i] != NULL && old[i] != DELETED) *watch_place(old[i]->dict) = old[i], watches_used++;
+    PyMem_Free(old);
+    return 0;
+}
+
+static int watch_event(PyDict_WatchEvent event, PyObject *dict, PyObject *key, PyObject *value) {
+    (void)key, (void)value;
+    if (watches_size == 0) return 0;
+    Watch **place = watch_place(dict);
+    if (*place == NULL || *place == DELETED) return 0;
+    (*place)->version = ++watch_counter;
+    if (event == PyDict_EVENT_DEALLOCATED) {
+        (*place)->dict = NULL;
+        *place = DELETED;
+    }
+    return 0;
+}
+
+static Watch *watch_get(PyObject *dict) { /* NULL: can't be watched */
+    if (watcher < 0 || (2 * (watches_used + 1) > watches_size && watches_grow() < 0)) return NULL;
+    Watch **place = watch_place(dict);
+    if (*place == NULL || *place == DELETED) {
+        Watch *w = PyMem_Malloc(sizeof *w);
+        if (w == NULL) return NULL;
+        if (PyDict_Watch(watcher, dict) < 0) {
+            PyErr_Clear();
+            PyMem_Free(w);
+            return NULL;
+        }
+        *w = (Watch){dict, ++watch_counter, 0};
+        watches_used += *place == NULL;
+        *place = w;
+    }
+    (*place)->refs++;
+    return *place;
+}
+
+static void watch_put(Watch *w) {
+    if (--w->refs > 0) return;
+    if (w->dict != NULL) {
+        Watch **place = watch_place(w->dict);
+        if (*place == w) *place = DELETED;
+        if (PyDict_Unwatch(watcher, w->dict) < 0) PyErr_Clear();
+    }
+    PyMem_Free(w);
+}
+
+/* On some releases attribute stores on objects with inline values reach no watcher: then there is no shortcut. */
+static int watcher_works(void) {
+    static const char test[] = "class A: pass\n"
+                               "a = A(); a.x = 0; d = a.__dict__; e = {}\n"
+                               "def warm(o, n):\n"
+                               "    for i in range(n): o.x = i\n"
+                               "warm(a, 200)\n";
+    static const char *const steps[] = {"warm(a, 1)", "a.y = 1", "del a.y", "d['x'] = 5", "d.clear()"};
+    PyObject *ns = PyDict_New(), *r = ns == NULL ? NULL : PyRun_String(test, Py_file_input, ns, ns);
+    PyObject *dict = r == NULL ? NULL : PyDict_GetItemString(ns, "d");
+    Watch *w = dict == NULL ? NULL : watch_get(dict);
+    int works = w != NULL;
+    for (size_t i = 0; works && i < sizeof steps / sizeof *steps; i++) {
+        uint64_t before = w->version;
+        PyObject *done = PyRun_String(steps[i], Py_file_input, ns, ns);
+        works = done != NULL && w->version != before;
+        Py_XDECREF(done);
+    }
+    if (w != NULL) watch_put(w);
+    Py_XDECREF(r);
+    Py_XDECREF(ns);
+    if (PyErr_Occurred()) return -1;
+    return works;
+}
+
+int memo_module_init(void) {
+    watcher = PyDict_AddWatcher(watch_event);
+    if (watcher < 0) {
+        PyErr_Clear();
+        memo_enabled = memo_works = 0;
+        return 0;
+    }
+    int works = watcher_works();
+    if (works == 0) memo_enabled = memo_works = 0;
+    return works < 0 ? -1 : 0;
+}
+
+#endif
+
+/* ---- records ----------------------------------------------------------------------------------------------------- */
+
+enum {
+    REC_OBJECT,    /* an object's type, dict and the dict's version */
+    REC_DICT,      /* a dict's version */
+    REC_NAMESPACE, /* the dict that a GLOBAL, BUILTIN or MODULE node looks into, and its version */
+    REC_TYPE,      /* an object's type */
+    REC_CLASS,     /* a class's version: its attributes and those of its bases */
+    REC_FETCH,     /* the node's value is still that object */
+    REC_CHECKS,    /* the node's checks pass for the value */
+};
+
+typedef struct {
+    int kind;
+    const Node *node;
+    PyTypeObject *type;
+    PyObject *dict;
+    Watch *watch;
+    uint64_t version;
+} Record;
+
+typedef struct Variant {
+    PyObject *key; /* an address only */
+    int valid, failed;
+    int nrecords, capacity, nagain, again_capacity;
+    Record *records;
+    const Node **again; /* walked every time */
+    PyObject *values[];
+} Variant;
+
+/* Where an object keeps its dict, without making one: NULL when it has none yet. */
+static PyObject *peek_dict(PyObject *obj) {
+    PyTypeObject *type = Py_TYPE(obj);
+    if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
+        PyObject *dict = ((PyObject **)obj)[-3];
+#if !DC_PY311 && !DC_PY313_UP
+        if ((uintptr_t)dict & 1) return NULL; /* inline values */
+#endif
+        return dict;
+    }
+    if (type->tp_dictoffset > 0) return *(PyObject **)((char *)obj + type->tp_dictoffset);
+    PyObject **at = _PyObject_GetDictPtr(obj);
+    return at == NULL ? NULL : *at;
+}
+
+static int reserve(void **array, int *capacity, int used, size_t item) {
+    if (used < *capacity) return 0;
+    int more = *capacity == 0 ? 16 : *capacity * 2;
+    void *bigger = PyMem_Realloc(*array, (size_t)more * item);
+    if (bigger == NULL) return -1;
+    *array = bigger, *capacity = more;
+    return 0;
+}
+
+static void variant_empty(Variant *v) {
+    for (int i = 0; i < v->nrecords; i++)
+        if (v->records[i].watch != NULL) watch_put(v->records[i].watch);
+    v->nrecords = v->nagain = v->valid = v->failed = 0;
+}
+
+static void variant_free(Variant *v) {
+    if (v == NULL) return;
+    variant_empty(v);
+    PyMem_Free(v->records);
+    PyMem_Free(v->again);
+    PyMem_Free(v);
+}
+
+static void add(Variant *v, Record r) {
+    if (r.watch == NULL && r.dict != NULL)
+        v->failed = 1; /* can't be watched */
+    else if (reserve((void **)&v->records, &v->capacity, v->nrecords, sizeof r) < 0) {
+        if (r.watch != NULL) watch_put(r.watch);
+        v->failed = 1;
+    } else
+        v->records[v->nrecords++] = r;
+}
+
+static void add_dict(Variant *v, int kind, const Node *nd, PyObject *obj, PyObject *dict) {
+    Watch *w = dict == NULL ? NULL : watch_get(dict);
+    add(v, (Record){kind, nd, obj == NULL ? NULL : Py_TYPE(obj), dict, w, w == NULL ? 0 : watch_version(w)});
+}
+
+static PyObject *namespace_of(const Node *nd, const GuardFrame *gf) {
+    switch (nd->accessor) {
+    case ACC_GLOBAL:
+    case ACC_GLOBALS:
+        return gf->func->func_globals;
+    case ACC_BUILTIN:
+        return gf->func->func_builtins;
+    }
+    return PyImport_GetModuleDict();
+}
+
+static void add_namespace(Variant *v, const Node *nd, const GuardFrame *gf) {
+    PyObject *dict = namespace_of(nd, gf);
+    for (int i = 0; i < v->nrecords; i++)
+        if (v->records[i].kind == REC_NAMESPACE && v->records[i].dict == dict &&
+            v->records[i].node->accessor == nd->accessor)
+            return;
+    add_dict(v, REC_NAMESPACE, nd, NULL, dict);
+}
+
+/* ---- recording --------------------------------------------------------------------------------------------------- */
+
+static int is_namespace(int accessor) {
+    return accessor == ACC_GLOBAL || accessor == ACC_BUILTIN || accessor == ACC_MODULE || accessor == ACC_GLOBALS;
+}
+
+/* `safe`: the value is what it was, as long as the records before hold; otherwise only its address is known. */
+static int top_is_safe(const Node *nd) {
+    return is_namespace(nd->accessor) || nd->accessor == ACC_PINNED || nd->accessor == ACC_CAPTURED;
+}
+
+int memo_safe(const Node *kid, PyObject *value, int safe) {
+    switch (kid->accessor) {
+    case ACC_DICTATTR:
+    case ACC_KEY:
+    case ACC_TYPEATTR:
+        return 1;
+    case ACC_ITEM:
+        return safe && value != NULL && PyTuple_Check(value);
+    }
+    return 0;
+}
+
+/* Is the check's verdict about this object settled as long as the records of the object itself hold? */
+static int check_is_settled(const Check *c, PyObject *v) {
+    switch (c->op) {
+    case OP_TYPE:
+    case OP_ABSENT:
+    case OP_PRESENT:
+    case OP_VALUE:
+        return 1;
+    case OP_IS:
+        return c->pins->how == PIN_OBJECT;
+    case OP_LENGTH:
+        return PyTuple_Check(v) || PyUnicode_Check(v) || PyBytes_Check(v) || PyDict_Check(v);
+    case OP_KEYS:
+    case OP_HASKEY:
+        return PyDict_Check(v) && !PyODict_Check(v);
+    }
+    return 0;
+}
+
+static int uses_dict(const Check *c) {
+    return c->op == OP_KEYS || c->op == OP_HASKEY || c->op == OP_LENGTH;
+}
+
+static int check_allocates(const Check *c, PyObject *v) {
+    if (c->op == OP_PYCHECK) return 1;
+    return v != NULL && (c->op == OP_SET || (c->op == OP_IS && c->pins->how == PIN_PARTS) ||
+                         (c->op == OP_KEYS && PyODict_Check(v)) || (c->op == OP_LENGTH && Py_TYPE(v) == &PyRange_Type));
+}
+
+static int checks_allocate(const Node *nd, PyObject *value) {
+    for (int i = 0; i < nd->nchecks; i++)
+        if (check_allocates(&nd->checks[i], value)) return 1;
+    return 0;
+}
+
+static int has_version(const Node *nd, PyTypeObject *type) {
+    for (int i = 0; type->tp_version_tag == 0 && i < nd->nkids; i++)
+        if (nd->kids[i].accessor == ACC_TYPEATTR) (void)_PyType_Lookup(type, nd->kids[i].key);
+    return type->tp_version_tag != 0;
+}
+
+/* Whether the node has to be walked every time, with all that is below it. */
+static int always_walked(const Node *nd, PyObject *value, int safe) {
+    if (nd->accessor == ACC_CATTR || nd->accessor == ACC_SLOTATTR || nd->accessor == ACC_KEYAT) return 1;
+    if (checks_allocate(nd, value)) return 1;
+    if (value == NULL) return nd->nkids > 0;
+    for (int i = 0; i < nd->nkids; i++) {
+        switch (nd->kids[i].accessor) {
+        case ACC_DICTATTR:
+            if (PyType_Check(value)) return 1;
+            break;
+        case ACC_KEY:
+            if (!PyDict_Check(value)) return 1;
+            break;
+        case ACC_ITEM:
+            if (!PyList_Check(value) && !(safe && PyTuple_Check(value))) return 1;
+            break;
+        case ACC_TYPEATTR:
+            if (!PyType_Check(value) || !has_version(nd, (PyTypeObject *)value)) return 1;
+            break;
+        case ACC_CELL:
+            if (!PyCell_Check(value)) return 1;
+        }
+    }
+    return 0;
+}
+
+static void note_again(Variant *v, const Node *nd) {
+    if (reserve((void **)&v->again, &v->again_capacity, v->nagain, sizeof *v->again) < 0)
+        v->failed = 1;
+    else
+        v->again[v->nagain++] = nd;
+    v->values[nd->memo] = WALKED;
+}
+
+int memo_note(const Node *nd, PyObject *value, Walk *w, int safe) {
+    Variant *v = w->record;
+    int check = !safe && nd->nchecks > 0, type = 0, object = 0, dict = 0, cls = 0;
+    if (is_namespace(nd->accessor)) add_namespace(v, nd, w->gf); /* before: it was just looked up, and nothing ran */
+    if (always_walked(nd, value, safe)) {
+        note_again(v, nd);
+        return 0;
+    }
+    v->values[nd->memo] = value;
+    if (!safe && nd->up >= 0 && nd->accessor != ACC_TYPEOF) add(v, (Record){.kind = REC_FETCH, .node = nd});
+    if (value == NULL) return 1;
+    for (int i = 0; i < nd->nchecks; i++) {
+        const Check *c = &nd->checks[i];
+        type |= c->op == OP_TYPE && (Py_TYPE(value)->tp_flags & Py_TPFLAGS_HEAPTYPE || PyModule_Check(value));
+        dict |= uses_dict(c) && PyDict_Check(value);
+        check |= !check_is_settled(c, value);
+    }
+    for (int i = 0; i < nd->nkids; i++) {
+        int accessor = nd->kids[i].accessor;
+        type |= accessor == ACC_TYPEOF;
+        object |= accessor == ACC_DICTATTR;
+        dict |= accessor == ACC_KEY;
+        cls |= accessor == ACC_TYPEATTR;
+    }
+    if (object)
+        add_dict(v, REC_OBJECT, nd, value, instance_dict(value));
+    else if (type)
+        add(v, (Record){.kind = REC_TYPE, .node = nd, .type = Py_TYPE(value)});
+    if (dict) add_dict(v, REC_DICT, nd, value, value);
+    if (cls) add(v, (Record){.kind = REC_CLASS, .node = nd, .version = ((PyTypeObject *)value)->tp_version_tag});
+    if (check) add(v, (Record){.kind = REC_CHECKS, .node = nd});
+    return 1;
+}
+
+/* ---- replaying --------------------------------------------------------------------------------------------------- */
+
+/* One entry of a dict that has changed somewhere. */
+static int entry_unchanged(const Node *kid, PyObject *dict, Variant *v, Walk *w) {
+    PyObject *old = v->values[kid->memo], *now = _PyDict_GetItem_KnownHash(dict, kid->key, kid->hash);
+    if (now == NULL && PyErr_Occurred()) return -1;
+    if (old == WALKED) return 1;
+    if (checks_allocate(kid, now)) return 0;
+    if (now != old && kid->nkids > 0) return 0;
+    for (int i = 0; i < kid->nkids; i++)
+        if (kid->kids[i].accessor == ACC_ITEM && !PyList_Check(now)) return 0; /* a tuple at this address, but which? */
+    v->values[kid->memo] = now;
+    return node_check(kid, now, w);
+}
+
+static int entries_unchanged(Record *r, Group *g, Variant *v, Walk *w) {
+    int accessor = r->kind == REC_OBJECT ? ACC_DICTATTR : r->kind == REC_DICT ? ACC_KEY : r->node->accessor;
+    uint64_t version = watch_version(r->watch);
+    int verdict = 1;
+    if (!watch_alive(r->watch)) return 0;
+    if (r->kind == REC_NAMESPACE) {
+        for (int i = 0; verdict == 1 && i < g->nnodes; i++)
+            if (g->nodes[i]->accessor == accessor && accessor != ACC_GLOBALS)
+                verdict = entry_unchanged(g->nodes[i], r->dict, v, w);
+    } else {
+        PyObject *value = v->values[r->node->memo];
+        verdict = checks_allocate(r->node, value) ? 0 : node_check(r->node, value, w);
+        for (int i = 0; verdict == 1 && i < r->node->nkids; i++)
+            if (r->node->kids[i].accessor == accessor)
+                verdict = entry_unchanged(&r->node->kids[i], r->dict, v, w);
+    }
+    if (verdict == 1) r->version = version;
+    w->program->repairs++;
+    return verdict;
+}
+
+static int fetched_same(const Node *nd, Variant *v, Walk *w) {
+    PyObject *now;
+    int owned; /* never: such nodes are walked */
+    if (node_fetch(nd, v->values[nd->up], w->gf, &now, &owned) < 0) return -1;
+    return now == v->values[nd->memo];
+}
+
+static int record_holds(Record *r, Group *g, Variant *v, Walk *w) {
+    PyObject *value = v->values[r->node->memo];
+    switch (r->kind) {
+    case REC_OBJECT:
+        if (Py_TYPE(value) != r->type || peek_dict(value) != r->dict) return 0;
+        if (r->dict == NULL || watch_version(r->watch) == r->version) return 1;
+        return entries_unchanged(r, g, v, w);
+    case REC_DICT:
+        if (value != r->dict) return 0;
+        return watch_version(r->watch) == r->version ? 1 : entries_unchanged(r, g, v, w);
+    case REC_NAMESPACE:
+        if (namespace_of(r->node, w->gf) != r->dict) return 0;
+        return watch_version(r->watch) == r->version ? 1 : entries_unchanged(r, g, v, w);
+    case REC_TYPE:
+        return Py_TYPE(value) == r->type;
+    case REC_CLASS:
+        return ((PyTypeObject *)value)->tp_version_tag == r->version;
+    case REC_FETCH:
+        return fetched_same(r->node, v, w);
+    }
+    return node_check(r->node, value, w);
+}
+
+static int walk_again(Variant *v, Walk *w) {
+    int verdict = 1;
+    for (int i = 0; i < v->nagain; i++)
+        if (v->again[i]->up >= 0) Py_XINCREF(v->values[v->again[i]->up]);
+    for (int i = 0; verdict == 1 && i < v->nagain; i++) {
+        const Node *nd = v->again[i];
+        verdict = node_walk(nd, nd->up < 0 ? NULL : v->values[nd->up], w, 0);
+    }
+    for (int i = 0; i < v->nagain; i++)
+        if (v->again[i]->up >= 0) Py_XDECREF(v->values[v->again[i]->up]);
+    return verdict;
+}
+
+static int replay(Group *g, Variant *v, Walk *w) {
+    int n = v->nrecords;
+    for (int i = 0; i < n; i++) {
+        int verdict = record_holds(&v->records[i], g, v, w);
+        if (verdict != 1) return verdict;
+    }
+    for (int i = 0; i < g->nslots; i++) {
+        PyObject *value = v->values[g->slot_vals[i]];
+        if (value != WALKED) w->slots[g->slots[i]] = Py_XNewRef(value);
+    }
+    return v->nagain == 0 ? 1 : walk_again(v, w);
+}
+
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
+
+static Variant *variant_for(Group *g, PyObject *key) { /* NULL: no memory, which only costs time */
+    if (g->variants == NULL && (g->variants = PyMem_Calloc(MAX_VARIANTS, sizeof *g->variants)) == NULL) return NULL;
+    if (g->nvariants < MAX_VARIANTS) {
+        size_t size = sizeof(Variant) + (size_t)g->nvals * sizeof(PyObject *);
+        Variant *v = PyMem_Calloc(1, size);
+        if (v != NULL) g->variants[g->nvariants++] = v, v->key = key;
+        return v;
+    }
+    Variant *v = g->variants[g->next++ % MAX_VARIANTS];
+    variant_empty(v);
+    v->key = key;
+    return v;
+}
+
+static int group_walk(Group *g, Walk *w) {
+    int verdict = 1;
+    for (int i = 0; verdict == 1 && i < g->nnodes; i++)
+        verdict = node_walk(g->nodes[i], NULL, w, top_is_safe(g->nodes[i]));
+    return verdict;
+}
+
+static int group_record(Group *g, Variant *v, Walk *w) {
+    variant_empty(v);
+    memset(v->values, 0, (size_t)g->nvals * sizeof *v->values);
+    w->record = v;
+    int verdict = group_walk(g, w);
+    w->record = NULL;
+    v->valid = verdict == 1 && !v->failed;
+    if (!v->valid) variant_empty(v);
+    if (++g->misses >= MAX_MISSES) {
+        g->pause = g->pause == 0 ? 64 : g->pause < MAX_PAUSE ? 2 * g->pause : g->pause;
+        g->rest = g->pause;
+        g->misses = 0;
+    }
+    return verdict;
+}
+
+int group_check(Group *g, Walk *w) {
+    PyObject *key;
+    int owned;
+    if (!memo_enabled || w->plain) return group_walk(g, w);
+    if (top_is_safe(g->nodes[0]))
+        key = w->gf->func->func_globals;
+    else if (node_fetch(g->nodes[0], NULL, w->gf, &key, &owned) < 0)
+        return -1;
+    Variant *v = NULL;
+    for (int i = 0; i < g->nvariants && v == NULL; i++)
+        if (g->variants[i]->key == key) v = g->variants[i];
+    if (v != NULL && v->valid) {
+        int verdict = replay(g, v, w);
+        if (verdict == 1) {
+            w->program->hits++;
+            g->misses = g->pause = 0;
+        }
+        if (verdict != 0) return verdict;
+        variant_empty(v);
+        for (int i = 0; i < g->nslots; i++)
+            Py_CLEAR(w->slots[g->slots[i]]);
+    }
+    w->program->walks++;
+    if (g->rest > 0) {
+        g->rest--;
+        return group_walk(g, w);
+    }
+    if (v == NULL) v = variant_for(g, key);
+    return v == NULL ? group_walk(g, w) : group_record(g, v, w);
+}
+
+void group_clear(Group *g) {
+    for (int i = 0; i < g->nvariants; i++)
+        variant_free(g->variants[i]);
+    PyMem_Free(g->variants);
+    PyMem_Free(g->nodes);
+    PyMem_Free(g->slots);
+    PyMem_Free(g->slot_vals);
+}

@@ -1,0 +1,512 @@
+/* Reading torch without linking it: tensors, global state, expressions over sizes.
+ *
+ * Functions come from the libtorch that the process has loaded, by name; where the dispatch key set lies in a tensor is
+ * found by comparing with what Python says of samples. guards/access.py and guards/state.py check all of it against
+ * Python before any guard relies on it.
+ */
+#include "guards.h"
+#include <dlfcn.h>
+
+#define TENSOR_OFFSET 16 /* of the at::Tensor in a Python tensor; checked against _cdata */
+
+typedef int32_t (*get_i32)(void *, int32_t *);
+typedef int32_t (*get_i64)(void *, int64_t *);
+typedef int32_t (*get_i64s)(void *, int64_t **);
+
+static struct {
+    void *library;
+    char ready;
+    int keys_offset;
+    PyTypeObject *tensor_type;
+    get_i32 dtype, device_index;
+    get_i64 dim, storage_offset;
+    get_i64s sizes, strides;
+    char (*requires_grad)(const void *impl);
+    void *context;
+    int8_t (*functions_state)(void);
+    void (*functions_set)(int8_t);
+    int64_t (*functions_length)(void);
+} torch_api;
+
+int tensors_forced_off;
+
+static inline char *tensor_impl(PyObject *v) {
+    return *(char **)((char *)v + TENSOR_OFFSET);
+}
+
+static inline uint64_t tensor_keys(PyObject *v) {
+    return *(uint64_t *)(tensor_impl(v) + torch_api.keys_offset);
+}
+
+static inline void *tensor_handle(PyObject *v) {
+    return (char *)v + TENSOR_OFFSET;
+}
+
+static int usable(void) {
+    return torch_api.ready && !tensors_forced_off;
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+
+static int dims_match(const int64_t *then, const int64_t *now, int n) {
+    for (int i = 0; i < n; i++)
+        if (then[i] != now[i] && then[i] != DC_ANY_SIZE) return 0;
+    return 1;
+}
+
+int tensor_matches(const TensorSpec *spec, PyObject *v) {
+    int32_t number;
+    int64_t rank, *dims;
+    void *handle = tensor_handle(v);
+    if (Py_TYPE(v) != spec->type) return 0;
+    if (!usable()) return 2;
+    if (tensor_keys(v) != spec->keys) return 0;
+    if (torch_api.dtype(handle, &number) != 0 || number != spec->dtype) return 0;
+    if (torch_api.device_index(handle, &number) != 0 || number != spec->device_index) return 0;
+    if (torch_api.dim(handle, &rank) != 0 || rank != spec->rank) return 0;
+    if (torch_api.requires_grad(tensor_impl(v)) != spec->requires_grad) return 0;
+    if (spec->has_sizes && (torch_api.sizes(handle, &dims) != 0 || !dims_match(spec->dims, dims, spec->rank))) return 0;
+    return !spec->has_strides ||
+           (torch_api.strides(handle, &dims) == 0 && dims_match(spec->dims + spec->rank, dims, spec->rank));
+}
+
+/* `marks`: ((attribute name, None or tuple of ints), ...). An attribute may be absent; else its set is within ours. */
+int marks_match(PyObject *marks, PyObject *tensor) {
+    PyObject *dict = instance_dict(tensor);
+    if (dict == NULL || PyDict_GET_SIZE(dict) == 0) return 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(marks); i++) {
+        PyObject *pair = PyTuple_GET_ITEM(marks, i), *then = PyTuple_GET_ITEM(pair, 1), *item;
+        PyObject *now = PyDict_GetItemWithError(dict, PyTuple_GET_ITEM(pair, 0));
+        if (now == NULL && PyErr_Occurred()) return -1;
+        if (now == NULL) continue;
+        if (then == Py_None || (!PySet_CheckExact(now) && !PyFrozenSet_CheckExact(now))) return 0;
+        PyObject *it = PyObject_GetIter(now);
+        if (it == NULL) return -1;
+        int r = 1;
+        while (r == 1 && (item = PyIter_Next(it)) != NULL) {
+            r = PyLong_CheckExact(item) ? PySequence_Contains(then, item) : 0;
+            Py_DECREF(item);
+        }
+        Py_DECREF(it);
+        if (r != 1 || PyErr_Occurred()) return PyErr_Occurred() ? -1 : 0;
+    }
+    return 1;
+}
+
+/* ---- global state ------------------------------------------------------------------------------------------------ */
+
+static uint64_t thread_keys(void *address, int word) {
+    static __thread uint64_t *mine; /* a thread-local of libc10: its place differs by thread */
+    if (UNLIKELY(mine == NULL)) mine = dlsym(torch_api.library, "_ZN3c104impl26raw_local_dispatch_key_setE");
+    (void)address;
+    return mine == NULL ? 0 : mine[word];
+}
+
+static uint64_t ambient_value(int signature, void *address, int argument) {
+    switch (signature) {
+    case 0:
+        return (uint8_t)((int8_t(*)(void))address)();
+    case 1:
+        return (uint64_t)((int (*)(void))address)();
+    case 2:
+        return (uint64_t)((int64_t(*)(void))address)();
+    case 3:
+        return (uint8_t)((int8_t(*)(int8_t))address)((int8_t)argument);
+    case 4:
+        return (uint8_t)((int8_t(*)(void *))address)(torch_api.context);
+    }
+    return thread_keys(address, argument);
+}
+
+int ambient_matches(const AmbientRead *r) {
+    if (r->signature != 6) return ambient_value(r->signature, r->address, r->argument) == r->expected;
+    PyObject *now = PyDict_GetItemWithError(r->address, r->key);
+    return now == NULL && PyErr_Occurred() ? -1 : (uintptr_t)now == r->expected;
+}
+
+int torch_functions_off(void) {
+    if (torch_api.functions_length == NULL || torch_api.functions_length() == 0) return -1;
+    int8_t state = torch_api.functions_state();
+    torch_api.functions_set(2);
+    return state;
+}
+
+void torch_functions_back(int state) {
+    if (state >= 0) torch_api.functions_set((int8_t)state);
+}
+
+/* ---- expressions ------------------------------------------------------------------------------------------------- */
+
+#define EXPR_STEPS(X)                                                                                                 \
+    X(size) X(stride) X(offset) X(int) X(float) X(const) X(constf) X(add) X(sub) X(mul) X(floordiv) X(mod) X(truediv)  \
+    X(pow) X(min) X(max) X(neg) X(abs) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or) X(not) X(where) X(tofloat)     \
+    X(bitand) X(bitor)
+#define AS_STEP(name) EX_##name,
+#define AS_NAME(name) #name,
+enum { EXPR_STEPS(AS_STEP) EX_COUNT };
+static const char *const step_names[] = {EXPR_STEPS(AS_NAME)};
+
+typedef struct {
+    int is_float;
+    union {
+        int64_t i;
+        double d;
+    } u;
+} Number;
+
+enum { EXACT, UNDEFINED, TO_PYTHON };
+
+static int exact_double(int64_t i) {
+    return -(1LL << 53) <= i && i <= 1LL << 53;
+}
+
+static int load_step(const ExprStep *s, PyObject *const *slots, const int *numbers, Number *out) {
+    int overflow = 0;
+    int64_t rank, *dims;
+    out->is_float = s->op == EX_constf || s->op == EX_float;
+    if (s->op == EX_const || s->op == EX_constf) {
+        memcpy(&out->u, &s->value, sizeof out->u);
+        return EXACT;
+    }
+    PyObject *v = slots[numbers[s->slot]];
+    if (v == NULL) return UNDEFINED;
+    if (s->op == EX_float) {
+        if (!PyFloat_CheckExact(v)) return UNDEFINED;
+        out->u.d = PyFloat_AS_DOUBLE(v);
+        return EXACT;
+    }
+    if (s->op == EX_int) {
+        if (!PyLong_CheckExact(v)) return UNDEFINED;
+        out->u.i = PyLong_AsLongLongAndOverflow(v, &overflow);
+        return overflow ? TO_PYTHON : EXACT;
+    }
+    if (!usable()) return TO_PYTHON;
+    if (!PyObject_TypeCheck(v, torch_api.tensor_type)) return UNDEFINED;
+    void *handle = tensor_handle(v);
+    if (s->op == EX_offset) return torch_api.storage_offset(handle, &out->u.i) == 0 ? EXACT : UNDEFINED;
+    if (torch_api.dim(handle, &rank) != 0 || s->dim >= rank) return UNDEFINED;
+    if ((s->op == EX_size ? torch_api.sizes : torch_api.strides)(handle, &dims) != 0) return UNDEFINED;
+    out->u.i = dims[s->dim];
+    return EXACT;
+}
+
+static int power(int64_t base, int64_t exponent, int64_t *out) {
+    int64_t result = 1;
+    if (exponent < 0 || exponent > 64) return TO_PYTHON;
+    while (exponent-- > 0)
+        if (__builtin_mul_overflow(result, base, &result)) return TO_PYTHON;
+    *out = result;
+    return EXACT;
+}
+
+static int integers(int op, int64_t a, int64_t b, Number *out) {
+    int64_t *r = &out->u.i;
+    out->is_float = 0;
+    switch (op) {
+    case EX_add:
+        return __builtin_add_overflow(a, b, r) ? TO_PYTHON : EXACT;
+    case EX_sub:
+        return __builtin_sub_overflow(a, b, r) ? TO_PYTHON : EXACT;
+    case EX_mul:
+        return __builtin_mul_overflow(a, b, r) ? TO_PYTHON : EXACT;
+    case EX_floordiv:
+    case EX_mod: {
+        if (b == 0) return UNDEFINED;
+        if (b == -1) {
+            *r = 0;
+            return op == EX_mod ? EXACT : __builtin_sub_overflow(0, a, r) ? TO_PYTHON : EXACT;
+        }
+        int64_t q = a / b, m = a % b;
+        int down = m != 0 && (m < 0) != (b < 0);
+        *r = op == EX_mod ? m + (down ? b : 0) : q - down;
+        return EXACT;
+    }
+    case EX_truediv:
+        if (b == 0) return UNDEFINED;
+        if (!exact_double(a) || !exact_double(b)) return TO_PYTHON;
+        out->is_float = 1;
+        out->u.d = (double)a / (double)b;
+        return EXACT;
+    case EX_pow:
+        return power(a, b, r);
+    case EX_bitand:
+        *r = a & b;
+        return EXACT;
+    case EX_bitor:
+        *r = a | b;
+        return EXACT;
+    }
+    return TO_PYTHON;
+}
+
+static int doubles(int op, double a, double b, Number *out) {
+    out->is_float = 1;
+    switch (op) {
+    case EX_add:
+        out->u.d = a + b;
+        return EXACT;
+    case EX_sub:
+        out->u.d = a - b;
+        return EXACT;
+    case EX_mul:
+        out->u.d = a * b;
+        return EXACT;
+    case EX_truediv:
+        out->u.d = a / b;
+        return b == 0 ? UNDEFINED : EXACT;
+    }
+    return TO_PYTHON;
+}
+
+static int truth(Number n) {
+    return n.is_float ? n.u.d != 0 : n.u.i != 0;
+}
+
+static int compare(int op, Number a, Number b) {
+    double x = a.is_float ? a.u.d : (double)a.u.i, y = b.is_float ? b.u.d : (double)b.u.i;
+    int less, equal;
+    if (!a.is_float && !b.is_float)
+        less = a.u.i < b.u.i, equal = a.u.i == b.u.i;
+    else
+        less = x < y, equal = x == y;
+    switch (op) {
+    case EX_eq:
+        return equal;
+    case EX_ne:
+        return !equal;
+    case EX_lt:
+        return less;
+    case EX_le:
+        return less || equal;
+    case EX_gt:
+        return a.is_float || b.is_float ? x > y : !less && !equal;
+    }
+    return a.is_float || b.is_float ? x >= y : !less;
+}
+
+static int binary(int op, Number a, Number b, Number *out) {
+    int mixed = a.is_float || b.is_float;
+    if (op == EX_and || op == EX_or) {
+        *out = (Number){0, {op == EX_and ? truth(a) && truth(b) : truth(a) || truth(b)}};
+        return EXACT;
+    }
+    if (mixed && ((!a.is_float && !exact_double(a.u.i)) || (!b.is_float && !exact_double(b.u.i)))) return TO_PYTHON;
+    if (op >= EX_eq && op <= EX_ge) {
+        *out = (Number){0, {compare(op, a, b)}};
+        return EXACT;
+    }
+    if (op == EX_min || op == EX_max) { /* the first of equals, as in Python */
+        *out = compare(op == EX_min ? EX_lt : EX_gt, b, a) ? b : a;
+        return EXACT;
+    }
+    if (!mixed) return integers(op, a.u.i, b.u.i, out);
+    return doubles(op, a.is_float ? a.u.d : (double)a.u.i, b.is_float ? b.u.d : (double)b.u.i, out);
+}
+
+static int unary(int op, Number a, Number *out) {
+    *out = a;
+    if (op == EX_not)
+        *out = (Number){0, {!truth(a)}};
+    else if (op == EX_tofloat && !a.is_float) {
+        if (!exact_double(a.u.i)) return TO_PYTHON;
+        *out = (Number){.is_float = 1, .u.d = (double)a.u.i};
+    } else if (op == EX_tofloat)
+        return EXACT;
+    else if (!a.is_float && a.u.i == INT64_MIN)
+        return TO_PYTHON;
+    else if (a.is_float)
+        out->u.d = op == EX_neg ? -a.u.d : __builtin_fabs(a.u.d);
+    else
+        out->u.i = op == EX_neg ? -a.u.i : llabs(a.u.i);
+    return EXACT;
+}
+
+int expression_holds(const ExprStep *steps, int n, PyObject *const *slots, const int *numbers) {
+    Number stack[33];
+    int top = 0;
+    for (int i = 0; i < n; i++) {
+        int op = steps[i].op, how;
+        if (op <= EX_constf)
+            how = load_step(&steps[i], slots, numbers, &stack[top++]);
+        else if (op == EX_neg || op == EX_abs || op == EX_not || op == EX_tofloat)
+            how = unary(op, stack[top - 1], &stack[top - 1]);
+        else if (op == EX_where) {
+            top -= 2;
+            stack[top - 1] = truth(stack[top - 1]) ? stack[top] : stack[top + 1];
+            how = EXACT;
+        } else {
+            top--;
+            how = binary(op, stack[top - 1], stack[top], &stack[top - 1]);
+        }
+        if (how == UNDEFINED) return 0;
+        if (how == TO_PYTHON) return 2;
+    }
+    return truth(stack[0]);
+}
+
+/* The steps of an expression, from Python: their number as an int object, or NULL with an exception. */
+PyObject *expression_steps(PyObject *program, ExprStep **steps) {
+    Py_ssize_t n = PyTuple_GET_SIZE(program);
+    ExprStep *made = *steps = PyMem_Calloc((size_t)n + 1, sizeof *made);
+    if (made == NULL) return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *step = PyTuple_GET_ITEM(program, i);
+        const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(step, 0));
+        if (name == NULL) return NULL;
+        if (strcmp(name, "float") == 0 && PyTuple_GET_SIZE(step) == 1) name = "tofloat";
+        int op = 0;
+        while (op < EX_COUNT && strcmp(step_names[op], name) != 0)
+            op++;
+        if (op == EX_COUNT) return PyErr_Format(PyExc_ValueError, "unknown step %s", name);
+        made[i].op = (uint8_t)op;
+        if (op == EX_const) {
+            PyObject *value = PyTuple_GET_ITEM(step, 1);
+            if (PyFloat_Check(value))
+                made[i].op = EX_constf, made[i].value.d = PyFloat_AS_DOUBLE(value);
+            else
+                made[i].value.i = PyLong_AsLongLong(value);
+        } else if (op <= EX_float) {
+            made[i].slot = (uint16_t)PyLong_AsLong(PyTuple_GET_ITEM(step, 1));
+            if (op <= EX_stride) made[i].dim = (uint16_t)PyLong_AsLong(PyTuple_GET_ITEM(step, 2));
+        }
+        if (PyErr_Occurred()) return NULL;
+    }
+    return PyLong_FromSsize_t(n);
+}
+
+/* ---- set-up, from Python ----------------------------------------------------------------------------------------- */
+
+static int find_symbols(void) {
+    void *lib = torch_api.library;
+    torch_api.dtype = (get_i32)dlsym(lib, "aoti_torch_get_dtype");
+    torch_api.device_index = (get_i32)dlsym(lib, "aoti_torch_get_device_index");
+    torch_api.dim = (get_i64)dlsym(lib, "aoti_torch_get_dim");
+    torch_api.storage_offset = (get_i64)dlsym(lib, "aoti_torch_get_storage_offset");
+    torch_api.sizes = (get_i64s)dlsym(lib, "aoti_torch_get_sizes");
+    torch_api.strides = (get_i64s)dlsym(lib, "aoti_torch_get_strides");
+    torch_api.requires_grad = (char (*)(const void *))dlsym(lib, "_ZNK3c1010TensorImpl13requires_gradEv");
+    return torch_api.dtype && torch_api.device_index && torch_api.dim && torch_api.storage_offset && torch_api.sizes &&
+           torch_api.strides && torch_api.requires_grad;
+}
+
+static void find_global_state(void) {
+    void *lib = torch_api.library;
+    void *(*context)(void) = (void *(*)(void))dlsym(lib, "_ZN2at13globalContextEv");
+    torch_api.context = context == NULL ? NULL : context();
+#define TLS "_ZN2at4impl22PythonTorchFunctionTLS"
+    torch_api.functions_state = (int8_t(*)(void))dlsym(lib, TLS "18get_disabled_stateEv");
+    torch_api.functions_set =
+        (void (*)(int8_t))dlsym(lib, TLS "18set_disabled_stateENS0_26TorchFunctionDisabledStateE");
+    torch_api.functions_length = (int64_t(*)(void))dlsym(lib, TLS "9stack_lenEv");
+    if (torch_api.functions_state == NULL || torch_api.functions_set == NULL) torch_api.functions_length = NULL;
+}
+
+/* The one offset at which every sample holds its key set; 0 when there isn't exactly one, -1: error. */
+static int find_keys(PyObject *samples) {
+    int found = 0, at = 0;
+    for (int offset = 8; offset <= 192; offset += 8) {
+        int all = 1;
+        for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(samples); i++) {
+            PyObject *sample = PyList_GET_ITEM(samples, i);
+            uint64_t keys = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(sample, 2));
+            if (PyErr_Occurred()) return -1;
+            all = *(uint64_t *)(tensor_impl(PyTuple_GET_ITEM(sample, 0)) + offset) == keys;
+        }
+        found += all;
+        at = all ? offset : at;
+    }
+    return found == 1 ? at : 0;
+}
+
+static PyObject *py_setup_tensors(PyObject *module, PyObject *args) {
+    PyObject *samples;
+    const char *path;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!s:setup_tensors", &PyList_Type, &samples, &path)) return NULL;
+    torch_api.ready = 0;
+    if (PyList_GET_SIZE(samples) == 0) Py_RETURN_FALSE;
+    if (torch_api.library == NULL) torch_api.library = dlopen(path, RTLD_NOLOAD | RTLD_NOW);
+    if (torch_api.library == NULL) Py_RETURN_FALSE;
+    find_global_state();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples); i++) {
+        PyObject *sample = PyList_GET_ITEM(samples, i);
+        if (!PyTuple_Check(sample) || PyTuple_GET_SIZE(sample) != 3) {
+            PyErr_SetString(PyExc_TypeError, "samples are (tensor, address, keys)");
+            return NULL;
+        }
+        PyObject *tensor = PyTuple_GET_ITEM(sample, 0);
+        uint64_t address = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(sample, 1));
+        if (PyErr_Occurred()) return NULL;
+        if (Py_TYPE(tensor)->tp_basicsize < TENSOR_OFFSET + 8 || (uintptr_t)tensor_impl(tensor) != address)
+            Py_RETURN_FALSE;
+    }
+    torch_api.keys_offset = find_keys(samples);
+    if (torch_api.keys_offset < 0) return NULL;
+    PyObject *type = (PyObject *)Py_TYPE(PyTuple_GET_ITEM(PyList_GET_ITEM(samples, 0), 0));
+    Py_XSETREF(torch_api.tensor_type, (PyTypeObject *)Py_NewRef(type));
+    torch_api.ready = (char)(torch_api.keys_offset != 0 && find_symbols());
+    return PyBool_FromLong(torch_api.ready);
+}
+
+static PyObject *dims_tuple(get_i64s get, PyObject *tensor, int64_t rank) {
+    int64_t *dims;
+    if (get(tensor_handle(tensor), &dims) != 0) return Py_NewRef(Py_None);
+    PyObject *t = PyTuple_New((Py_ssize_t)rank);
+    for (int64_t i = 0; t != NULL && i < rank; i++) {
+        PyObject *size = PyLong_FromLongLong(dims[i]);
+        if (size == NULL) Py_CLEAR(t);
+        else PyTuple_SET_ITEM(t, i, size);
+    }
+    return t;
+}
+
+static PyObject *py_tensor_facts(PyObject *module, PyObject *v) {
+    int32_t dtype = -1, index = -1;
+    int64_t rank = 0;
+    (void)module;
+    if (!torch_api.ready || !PyObject_TypeCheck(v, torch_api.tensor_type)) {
+        PyErr_SetString(PyExc_TypeError, "no tensor, or tensor access isn't set up");
+        return NULL;
+    }
+    if (torch_api.dtype(tensor_handle(v), &dtype) != 0 || torch_api.device_index(tensor_handle(v), &index) != 0 ||
+        torch_api.dim(tensor_handle(v), &rank) != 0) {
+        PyErr_SetString(PyExc_RuntimeError, "torch refused");
+        return NULL;
+    }
+    return Py_BuildValue("iiKNNN", dtype, index, (unsigned long long)tensor_keys(v),
+                         PyBool_FromLong(torch_api.requires_grad(tensor_impl(v))), dims_tuple(torch_api.sizes, v, rank),
+                         dims_tuple(torch_api.strides, v, rank));
+}
+
+static PyObject *py_tensors_ready(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    return PyBool_FromLong(usable());
+}
+
+static PyObject *py_native_symbol(PyObject *module, PyObject *name) {
+    (void)module;
+    const char *symbol = PyUnicode_AsUTF8(name);
+    if (symbol == NULL) return NULL;
+    void *address = torch_api.library == NULL ? NULL : dlsym(torch_api.library, symbol);
+    return PyLong_FromVoidPtr(address);
+}
+
+static PyObject *py_ambient_read(PyObject *module, PyObject *args) {
+    int signature, argument;
+    unsigned long long address;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iKi:ambient_read", &signature, &address, &argument)) return NULL;
+    if (address == 0 || signature < 0 || signature > 5 || (signature == 4 && torch_api.context == NULL))
+        return PyErr_Format(PyExc_ValueError, "can't read");
+    return PyLong_FromUnsignedLongLong(ambient_value(signature, (void *)(uintptr_t)address, argument));
+}
+
+PyMethodDef torch_methods[] = {
+    {"setup_tensors", py_setup_tensors, METH_VARARGS, "Find out how tensors are read; see guards/access.py."},
+    {"tensors_ready", py_tensors_ready, METH_NOARGS, "Whether that succeeded (and isn't forced off)."},
+    {"tensor_facts", py_tensor_facts, METH_O, "(dtype code, device index, keys, requires_grad, sizes, strides)."},
+    {"native_symbol", py_native_symbol, METH_O, "Address of a symbol of the loaded libtorch, or 0."},
+    {"ambient_read", py_ambient_read, METH_VARARGS, "Call one of torch's getters; see guards/state.py."},
+    {"ambient_ready", py_tensors_ready, METH_NOARGS, "Whether global state is read natively."},
+    {NULL, NULL, 0, NULL},
+};
