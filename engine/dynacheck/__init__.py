@@ -5,7 +5,19 @@ from __future__ import annotations
 import importlib
 
 # Public name -> module that defines it, imported on first use: `import dynacheck` alone loads neither.
-_PUBLIC: dict[str, str] = {}
+_PUBLIC: dict[str, str] = {
+    name: module
+    for module, names in {
+        "api": "compile reset",
+        "backends.registry": "list_backends register_backend",
+        "config": "configured",
+        "errors": "BackendError ConstraintViolationError DynacheckError FailOnRecompileLimitHit InternalError "
+        "InvalidBackend RecompileError Unsupported",
+        "logs": "logs",
+        "report": "Report observe",
+    }.items()
+    for name in names.split()
+}
 
 __all__ = sorted(_PUBLIC)
 

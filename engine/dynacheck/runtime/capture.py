@@ -1,0 +1,64 @@
+"""Handing a finished graph to the backend."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from dynacheck import _C, errors
+from dynacheck.backends.contract import Backend
+from dynacheck.events import CompileId
+from dynacheck.graph.recorder import CapturedGraph
+from dynacheck.graph.state import preserved
+
+
+class GraphHandOver:
+    """Compiles the graph of one translation; what the translator calls as `compile_graph`.
+
+    Attributes:
+        owner: what the compile region is to keep when the translation is committed; None if it had no graph.
+        captured: the graph.
+        seconds: what the backend took.
+        failure: what the backend raised.
+    """
+
+    def __init__(self, backend: Backend, compile_id: CompileId, function: str) -> None:
+        self.backend = backend
+        self.compile_id = compile_id
+        self.function = function
+        self.owner: _C.GraphOwner | None = None
+        self.captured: CapturedGraph | None = None
+        self.seconds = 0.0
+        self.failure: Exception | None = None
+
+    def __call__(self, captured: CapturedGraph) -> _C.GraphCall:
+        """Have the backend compile the graph.
+
+        Args:
+            captured: the graph.
+
+        Returns:
+            The constant that runs it in rewritten code.
+
+        Raises:
+            BackendError: the backend raised, or gave something that can't be called.
+        """
+        started = time.perf_counter()
+        captured.meta.update(dynamo_compile_id=self.compile_id, backend_id=self.backend.name)
+        try:
+            with preserved():
+                fn: Any = self.backend.compile(captured)
+        except Exception as error:
+            self.failure = error
+            raise self._error(captured, f"raised {type(error).__name__}: {error}") from error
+        if not callable(fn):
+            raise self._error(captured, f"returned {type(fn).__name__}, which can't be called")
+        self.seconds = time.perf_counter() - started
+        self.captured = captured
+        self.owner = _C.GraphOwner(fn)
+        return self.owner.call
+
+    def _error(self, captured: CapturedGraph, what: str) -> errors.DynacheckError:
+        code = captured.code().strip()
+        message = f"backend {self.backend.name!r} {what}\nfor a graph of {self.function}:\n{code}"
+        return errors.make(errors.BackendError, message, graph_code=code)

@@ -1,0 +1,45 @@
+"""The state of the engine in this process: one object, cleared by `reset()`."""
+
+from __future__ import annotations
+
+import threading
+
+from dynacheck import _C
+from dynacheck.events import WasReset, observers
+from dynacheck.graph.oracle import Oracle
+from dynacheck.runtime.codes import Numbers
+from dynacheck.runtime.dynamic import History
+from dynacheck.runtime.regions import Regions
+
+
+class Engine:
+    """What all compiled callables of the process share.
+
+    Attributes:
+        lock: held while a frame is translated.
+        oracle: metadata propagation; its memo outlives `reset()`.
+        regions: the compile regions.
+        numbers: of code objects.
+        history: what changed between translations.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.oracle = Oracle()
+        self.regions = Regions()
+        self.numbers = Numbers()
+        self.history = History()
+
+    def reset(self) -> None:
+        """Drop all entries, graphs and histories."""
+        with self.lock:
+            for state in _C.states():
+                state.clear()
+            self.regions.reset()
+            self.numbers.reset()
+            self.history.clear()
+        if observers.active:
+            observers.emit(WasReset())
+
+
+engine = Engine()
