@@ -1,7 +1,7 @@
 """What the engine did, as log records: `DYNACHECK_LOGS=guards,recompiles` or `dynacheck.logs(guards=True)`.
 
 Each artifact has a logger of its own below `dynacheck` (`dynacheck.recompiles`), so that the standard
-`logging` module's levels, handlers and filters apply. The wording is that of PyTorch's documentation of its logs.
+`logging` module's levels, handlers and filters apply. The wording is that of PyTorch's documentation.
 """
 
 from __future__ import annotations
