@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 import torch.fx
 
 from dynacheck.graph.plans import running
 from dynacheck.graph.state import preserved
+from dynacheck.graph.symbolic import SymbolicEnv
 
-if TYPE_CHECKING:
-    from dynacheck.graph.recorder import CapturedGraph
+
+class Captured(Protocol):
+    """What is needed of a finished graph."""
+
+    graph: torch.fx.Graph
+    env: SymbolicEnv | None
+    placeholders: list[torch.fx.Node]
+    inputs: list[Any]
+    values: list[Any]
 
 
 class ExampleValues:
     """The example values of one graph."""
 
     def __init__(self) -> None:
-        self._captured: CapturedGraph | None = None
+        self._captured: Captured | None = None
         self._values: dict[torch.fx.Node, Any] | None = None
         self._mode: Any = None
         self._inputs: list[Any] | None = None
 
-    def bind(self, captured: CapturedGraph) -> None:
+    def bind(self, captured: Captured) -> None:
         """Say which graph this is about.
 
         Args:

@@ -1,6 +1,7 @@
 """Symbolic size expressions as operators over operands: for postfix guard programs and for graph nodes.
 
-Expressions are torch's sympy expressions; their classes are recognised by name, so that nothing heavy is imported here.
+Expressions are torch's sympy expressions; their classes are recognised by name, so that nothing heavy is
+imported here.
 """
 
 from __future__ import annotations

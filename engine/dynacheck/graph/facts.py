@@ -1,8 +1,8 @@
-"""What is known about a tensor while translating: an immutable record that we own, and who shares its storage.
+"""What is known about a tensor while translating: an immutable record of ours, and who shares its storage.
 
-`TensorFacts` is interned: two tensors of equal metadata have the same facts object, so that comparing and hashing facts
-is comparing and hashing a pointer (the key of every metadata lookup is made of them). Facts with symbolic sizes belong to
-one translation attempt and are not interned.
+`TensorFacts` is interned: two tensors of equal metadata have the same facts object, so that comparing and
+hashing facts is comparing and hashing a pointer (the key of every metadata lookup is made of them). Facts
+with symbolic sizes belong to one translation attempt and are not interned.
 """
 
 from __future__ import annotations
@@ -61,15 +61,29 @@ class TensorFacts:
         is_neg: the lazy negation bit.
         is_inference: made in inference mode.
         cls: exact Python class: `torch.Tensor`, `torch.nn.Parameter` or a subclass.
-        nbytes: size of the storage in bytes; -1 when a size is symbolic.
+        nbytes: size of the storage in bytes; -1 when it is symbolic.
         view: None for a tensor that is no view, else one of the VIEW constants.
         has_symbols: whether a size, stride or offset is symbolic.
     """
 
     __slots__ = (
-        "__weakref__", "cls", "device", "dtype", "has_symbols", "is_conj", "is_inference", "is_leaf", "is_neg", "layout",
-        "nbytes", "requires_grad", "shape", "storage_offset", "stride", "view",
-    )  # fmt: skip
+        "__weakref__",
+        "cls",
+        "device",
+        "dtype",
+        "has_symbols",
+        "is_conj",
+        "is_inference",
+        "is_leaf",
+        "is_neg",
+        "layout",
+        "nbytes",
+        "requires_grad",
+        "shape",
+        "storage_offset",
+        "stride",
+        "view",
+    )
 
     shape: tuple[Size, ...]
     stride: tuple[Size, ...]
@@ -111,9 +125,21 @@ class TensorFacts:
             and all(type(n) is int for n in stride)
         )
         values = (
-            shape, stride, storage_offset, dtype, device, layout, requires_grad, is_leaf, is_conj, is_neg, is_inference,
-            tensor_class, nbytes, view,
-        )  # fmt: skip
+            shape,
+            stride,
+            storage_offset,
+            dtype,
+            device,
+            layout,
+            requires_grad,
+            is_leaf,
+            is_conj,
+            is_neg,
+            is_inference,
+            tensor_class,
+            nbytes,
+            view,
+        )
         if not symbolic:
             found = _interned.get(values)
             if found is not None:
@@ -173,9 +199,21 @@ class TensorFacts:
 
 
 _FIELDS = (
-    "shape", "stride", "storage_offset", "dtype", "device", "layout", "requires_grad", "is_leaf", "is_conj", "is_neg",
-    "is_inference", "cls", "nbytes", "view",
-)  # fmt: skip
+    "shape",
+    "stride",
+    "storage_offset",
+    "dtype",
+    "device",
+    "layout",
+    "requires_grad",
+    "is_leaf",
+    "is_conj",
+    "is_neg",
+    "is_inference",
+    "cls",
+    "nbytes",
+    "view",
+)
 
 
 class Storage:
@@ -199,7 +237,8 @@ class TensorRef:
     Attributes:
         facts: what is known now.
         storage: the storage, shared with the tensors that alias it.
-        base: the tensor this is a view of (never itself a view), or None if it is no view or the base was not met.
+        base: the tensor this is a view of (never itself a view), or None if it is no view or the base was not
+            met.
         fake: the fake tensor standing for it in an attempt with symbols, or None.
     """
 
@@ -243,8 +282,8 @@ def facts_of(tensor: torch.Tensor, cls: type | None = None, before: TensorFacts 
     Args:
         tensor: a real tensor.
         cls: the class to note instead of the tensor's own (for tensors that stand for others).
-        before: earlier facts of the same tensor: which kind of view it is does not change, and asking a view whose base
-            was written to would replay the view.
+        before: earlier facts of the same tensor: which kind of view it is does not change, and asking a view
+            whose base was written to would replay the view.
 
     Returns:
         Its facts.
@@ -261,8 +300,8 @@ def facts_of(tensor: torch.Tensor, cls: type | None = None, before: TensorFacts 
     inference = tensor.is_inference()
     shape = tuple(tensor.shape)
     try:
-        symbolic = any(type(n) is not int for n in (*shape, *tensor.stride(), tensor.storage_offset()))
-        nbytes = -1 if symbolic else tensor.untyped_storage().nbytes()
+        size = tensor.untyped_storage().nbytes()
+        nbytes = size if type(size) is int else -1
         return TensorFacts(
             shape,
             tensor.stride(),
@@ -291,7 +330,8 @@ def facts_after_write(tensor: torch.Tensor, before: TensorFacts, written: torch.
         written: what was written to.
 
     Returns:
-        The facts now. Where torch can't replay the view on the changed base, what autograd does to such views.
+        The facts now. Where torch can't replay the view on the changed base, what autograd does to such
+        views.
     """
     try:
         return facts_of(tensor, before.cls, before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 
@@ -35,7 +35,11 @@ def is_contiguous(facts: TensorFacts) -> bool:
 
 
 def _size(facts: TensorFacts, dim: int | None = None) -> Any:
-    return torch.Size(facts.shape) if dim is None else facts.shape[_dimension(facts, dim)]
+    return (
+        torch.Size(cast("tuple[int, ...]", facts.shape))
+        if dim is None
+        else facts.shape[_dimension(facts, dim)]
+    )
 
 
 def _stride(facts: TensorFacts, dim: int | None = None) -> Any:
@@ -65,7 +69,7 @@ def _get_device(facts: TensorFacts) -> int:
 
 
 _ATTRIBUTES: dict[str, Callable[[TensorFacts], Any]] = {
-    "shape": lambda f: torch.Size(f.shape),
+    "shape": lambda f: torch.Size(cast("tuple[int, ...]", f.shape)),
     "ndim": lambda f: f.ndim,
     "dtype": lambda f: f.dtype,
     "device": lambda f: f.device,

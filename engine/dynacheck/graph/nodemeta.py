@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, ValuesView
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dynacheck.sources import UserLine
@@ -11,7 +11,8 @@ EXAMPLE = "example_value"
 
 
 class NodeMeta(dict[str, Any]):
-    """The metadata of one node, made late: first the cheap entries, the fake example value only if it is read.
+    """The metadata of one node, made late: first the cheap entries, the fake example value only if it is
+    read.
 
     Args:
         entries: makes the cheap entries.
@@ -93,15 +94,15 @@ class NodeMeta(dict[str, Any]):
             names.append(EXAMPLE)
         return iter(names)
 
-    def keys(self) -> KeysView[str]:
+    def keys(self) -> Any:
         self._fill_all()
         return dict.keys(self)
 
-    def values(self) -> ValuesView[Any]:
+    def values(self) -> Any:
         self._fill_all()
         return dict.values(self)
 
-    def items(self) -> ItemsView[str, Any]:
+    def items(self) -> Any:
         self._fill_all()
         return dict.items(self)
 
@@ -132,7 +133,7 @@ class NodeMeta(dict[str, Any]):
         self._fill_all()
         return dict.__or__(self, other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def stack_trace(lines: Iterable[UserLine]) -> str:

@@ -1,8 +1,9 @@
 """What an operator returns, without running it on data: a memo over throw-away fake tensors.
 
-A lookup's key is everything metadata depends on: the operator, the facts of the tensor arguments with their aliasing
-pattern, the other arguments and ambient state. A miss runs the operator once on fake tensors and keeps a plan: what comes
-back, and what changed on the arguments. The memo outlives frames and resets, because its key holds all it depends on.
+A lookup's key is everything metadata depends on: the operator, the facts of the tensor arguments with their
+aliasing pattern, the other arguments and ambient state. A miss runs the operator once on fake tensors and
+keeps a plan: what comes back, and what changed on the arguments. The memo outlives frames and resets, because
+its key holds all it depends on.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ __all__ = ["DataDependent", "Op", "OperatorRaised", "Oracle", "UnsupportedOperat
 
 Op: TypeAlias = Literal["call_function", "call_method", "attribute"]
 
-# Leaves that equal only themselves; int, float, bool and complex need their type beside them (1 == 1.0 == True).
+# Leaves that equal only themselves; int, float, bool and complex need their type beside them (1 == 1.0 ==
+# True).
 _SELF_KEYED = frozenset(
     {
         str,
@@ -70,8 +72,9 @@ class Oracle:
     def refresh(self) -> None:
         """Read the ambient state that lookups don't read themselves.
 
-        Grad and inference mode, autocast, default dtype and device are read by every lookup. Deterministic flags and the
-        SDPA, cuDNN and mkldnn switches are read here: call it when a translation starts and after code that sets them.
+        Grad and inference mode, autocast, default dtype and device are read by every lookup. Deterministic
+        flags and the SDPA, cuDNN and mkldnn switches are read here: call it when a translation starts and
+        after code that sets them.
         """
         self._switches = switches()
 
@@ -90,15 +93,17 @@ class Oracle:
         """What calling an operator returns.
 
         Args:
-            op: "call_function" with a callable, or "call_method" with a method's name (the tensor is the first argument).
+            op: "call_function" with a callable, or "call_method" with a method's name (the tensor is the
+                first argument).
             target: the callable or the name.
             args: positional arguments; tensors are TensorRefs, also inside lists, tuples, dicts and slices.
             kwargs: keyword arguments.
             env: the symbolic environment of the attempt, if it has one.
 
         Returns:
-            The operator's result with TensorRefs for tensors: an argument's own ref where the operator returns the
-            argument, a new ref over the argument's storage for a view. Refs of changed arguments have their new facts.
+            The operator's result with TensorRefs for tensors: an argument's own ref where the operator
+            returns the argument, a new ref over the argument's storage for a view. Refs of changed arguments
+            have their new facts.
 
         Raises:
             OperatorRaised: the operator raises.
@@ -210,7 +215,8 @@ class Oracle:
 
         Args:
             ref: the tensor.
-            name: an attribute (`shape`, `T`, `real`, `data`) or a metadata method (`size`, `stride`, `is_contiguous`).
+            name: an attribute (`shape`, `T`, `real`, `data`) or a metadata method (`size`, `stride`,
+                `is_contiguous`).
             args: arguments of the metadata method.
             env: the symbolic environment of the attempt, if it has one.
             kwargs: keyword arguments of the metadata method.

@@ -203,14 +203,29 @@ def classified(error: Exception) -> Exception:
 
 _RESHAPING = frozenset(
     {
-        "resize_", "resize_as_", "set_", "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_",
-        "as_strided_", "__set__", "set_data", "_copy_from_and_resize", "moveaxis_", "movedim_",
+        "resize_",
+        "resize_as_",
+        "set_",
+        "t_",
+        "transpose_",
+        "swapaxes_",
+        "swapdims_",
+        "squeeze_",
+        "unsqueeze_",
+        "as_strided_",
+        "__set__",
+        "set_data",
+        "_copy_from_and_resize",
+        "moveaxis_",
+        "movedim_",
     }
-)  # fmt: skip
+)
 
 
-def _check_broadcast(target: Any, kwargs: dict[str, Any] | None, refs: Sequence[TensorRef], plan: Plan) -> None:
-    """Raise what eager raises when an in-place operator's result doesn't fit (some fake kernels grow the tensor)."""
+def _check_broadcast(
+    target: Any, kwargs: dict[str, Any] | None, refs: Sequence[TensorRef], plan: Plan
+) -> None:
+    """Raise what eager raises when an in-place result doesn't fit (some fake kernels grow the tensor)."""
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
     if name in _RESHAPING or "out" in (kwargs or {}):
         return
@@ -338,23 +353,27 @@ def make(
         if ref.facts.cls is not torch.Tensor and ref.facts.cls is not torch.nn.Parameter:
             plan.raises = _raiser(UnsupportedOperator(f"a tensor subclass, {ref.facts.cls.__name__}"))
             return plan
-    try:
-        inference = torch.is_inference_mode_enabled()
-        with running(FakeTensorMode()), as_no_grad():
-            world = World(refs, plain=inference)
-            versions = [_version(t) for t in world.tensors]
-            standins = {id(r): t for r, t in zip(refs, world.tensors)}
-            reader = _Reader(world, refs, inference)
-            fake_args = [map_structure(a, lambda r: standins[id(r)], TensorRef) for a in args]
-            fake_kwargs = {
-                k: map_structure(a, lambda r: standins[id(r)], TensorRef) for k, a in (kwargs or {}).items()
-            }
+    inference = torch.is_inference_mode_enabled()
+    with running(FakeTensorMode()), as_no_grad():
+        world = World(refs, plain=inference)
+        versions = [_version(t) for t in world.tensors]
+        standins = {id(r): t for r, t in zip(refs, world.tensors)}
+        reader = _Reader(world, refs, inference)
+        fake_args = [map_structure(a, lambda r: standins[id(r)], TensorRef) for a in args]
+        fake_kwargs = {
+            k: map_structure(a, lambda r: standins[id(r)], TensorRef) for k, a in (kwargs or {}).items()
+        }
+        try:
             result = _invoke(op, target, fake_args, fake_kwargs)
+        except Exception as error:
+            plan.raises = _raiser(classified(error))
+            return plan
+        try:
             _read(plan, reader, result, versions, direct)
-        _check_broadcast(target, kwargs, refs, plan)
-    except Exception as error:
-        plan = Plan()
-        plan.raises = _raiser(classified(error))
+            _check_broadcast(target, kwargs, refs, plan)
+        except (OperatorRaised, UnsupportedOperator, UnsupportedTensor) as error:
+            plan = Plan()
+            plan.raises = _raiser(classified(error))
     return plan
 
 
@@ -363,7 +382,7 @@ def _version(tensor: torch.Tensor) -> int:
 
 
 def _read(plan: Plan, reader: _Reader, result: Any, versions: Sequence[int], direct: int) -> None:
-    """Fill a plan from a result and from the state of the first `direct` tensors, the arguments, and the others."""
+    """Fill a plan from a result and from the arguments, the first `direct` tensors, and their mates."""
     effects, spreads = [], []
     for i, (ref, tensor) in enumerate(zip(reader.refs, reader.world.tensors)):
         if reader.arguments[id(tensor)] != i:
@@ -373,7 +392,9 @@ def _read(plan: Plan, reader: _Reader, result: Any, versions: Sequence[int], dir
         if i < direct:
             facts = reader.facts(tensor, ref.facts)
         else:
-            written = next((t for t in reader.world.tensors[:direct] if reader.same_storage(t, tensor)), tensor)
+            written = next(
+                (t for t in reader.world.tensors[:direct] if reader.same_storage(t, tensor)), tensor
+            )
             facts = facts_after_write(tensor, ref.facts, written)
         moved = storage if storage == number or storage != _storage_of(reader, i) else None
         if facts is not ref.facts or moved is not None:
@@ -508,14 +529,19 @@ def run_symbolic(op: str, target: Any, args: Sequence[Any], kwargs: dict[str, An
         UnsupportedOperator: metadata propagation can't tell.
     """
     inference = torch.is_inference_mode_enabled()
-    try:
-        with running(env.fake_mode), as_no_grad():
-            fake_args = [map_structure(a, env.fake, TensorRef) for a in args]
-            fake_kwargs = {k: map_structure(a, env.fake, TensorRef) for k, a in kwargs.items()}
+    with running(env.fake_mode), as_no_grad():
+        fake_args = [map_structure(a, env.fake, TensorRef) for a in args]
+        fake_kwargs = {k: map_structure(a, env.fake, TensorRef) for k, a in kwargs.items()}
+        try:
             result = _invoke(op, target, fake_args, fake_kwargs)
+        except Exception as error:
+            env.reread()
+            raise classified(error) from None
+        try:
             out = map_structure(result, lambda t: env.ref(t, inference=inference), torch.Tensor)
             _check_leaves(out)
+        except UnsupportedTensor as error:
+            raise UnsupportedOperator(str(error)) from None
+        finally:
             env.reread()
-            return out
-    except Exception as error:
-        raise classified(error) from None
+        return out

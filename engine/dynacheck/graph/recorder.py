@@ -29,8 +29,8 @@ class GraphInput:
 
     Args:
         node: the source of the tensor, or of the value that has the symbol.
-        what: "tensor"; for a symbol "size", "stride", "offset" (of the tensor at `node`) or "int"; "float" for a symbolic
-            float, which enters the graph as `scalar_tensor(value)`.
+        what: "tensor"; for a symbol "size", "stride", "offset" (of the tensor at `node`) or "int"; "float"
+            for a symbolic float, which enters the graph as `scalar_tensor(value)`.
         index: which dimension, for sizes and strides.
         placeholder: name of the placeholder.
     """
@@ -125,7 +125,7 @@ class GraphRecorder:
         return placeholder
 
     def _bind(self, value: Any, line: Lines) -> torch.fx.Node:
-        """Make placeholders for the symbols of an expression; the placeholder if it is a lone symbol, else the last."""
+        """Make inputs of an expression's symbols; the node of its last symbol (its own, if it is one)."""
         assert self.env is not None
         placeholder: Any = None
         for symbol, node, what, index in self.env.symbol_sources(value):
@@ -139,7 +139,7 @@ class GraphRecorder:
                 else:
                     placeholder = self._placeholder(str(symbol), torch.SymInt, spec, value, line)
                 self._symbols[symbol] = placeholder
-        return placeholder
+        return cast("torch.fx.Node", placeholder)
 
     def _placeholder(
         self, target: str, kind: type, spec: GraphInput, value: Any, line: Lines
@@ -241,7 +241,8 @@ class GraphRecorder:
         return cast("torch.fx.Node", node)
 
     def define(self, value: Any, node: torch.fx.Node) -> None:
-        """Say which node holds a symbol that no input has (an unbacked symbol), or an expression already recorded.
+        """Say which node holds a symbol that no input has (an unbacked symbol), or an expression already
+        recorded.
 
         Args:
             value: the symbolic value.
@@ -279,7 +280,8 @@ class GraphRecorder:
 
     def _drop_unused(self) -> list[tuple[torch.fx.Node, GraphInput, Any]]:
         """Erase placeholders without users; a symbol stays while a tensor that stays has it."""
-        kept, needed = [], set()
+        kept: list[tuple[torch.fx.Node, GraphInput, Any]] = []
+        needed: set[torch.fx.Node] = set()
         for node, spec, value in reversed(self._order):
             symbol = spec.what != "tensor"
             if not node.users and not (symbol and node in needed):
@@ -316,7 +318,8 @@ def _call_entries(
 
 
 class CapturedGraph:
-    """A finished graph, with what a backend may ask for. The GraphModule and fake values are made when asked for.
+    """A finished graph, with what a backend may ask for. The GraphModule and fake values are made when asked
+    for.
 
     Attributes:
         graph: the FX graph; returns a tuple.

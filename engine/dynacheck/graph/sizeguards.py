@@ -1,17 +1,33 @@
-"""Guards on sizes, from what a ShapeEnv holds: replacements, guards, ranges and run-time assertions on inputs."""
+"""Guards on sizes, from what a ShapeEnv holds: replacements, guards, ranges, assertions on inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dynacheck.graph.expressions import Step, constant, postfix
 from dynacheck.guards.shapes import infix
 from dynacheck.sources import Node, UserLine
 
-if TYPE_CHECKING:
-    from dynacheck.graph.symbolic import Dim
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """What to make of one size, stride or number of an input.
+
+    Args:
+        kind: "static": the number itself. "auto": a symbol of its own (history made it dynamic). "duck": one
+            symbol for equal values (`dynamic=True`). "marked": a symbol of its own that must not be
+            specialised. "unbacked": a symbol that no decision may depend on.
+        min: least value the user allows (marked, unbacked).
+        max: greatest value the user allows.
+        mark: what the user wrote, for messages: "mark_dynamic(x, 0)".
+    """
+
+    kind: Literal["static", "auto", "duck", "marked", "unbacked"]
+    min: int | None = None
+    max: int | None = None
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +115,11 @@ class ConstraintViolation:
         what = f"{self.source.node.user_path}.size()[{self.source.index}]"
         if self.source.what != "size":
             what = self.source.path
-        became = f"was specialised to {self.value}" if self.value is not None else f"was narrowed to {self.allowed}"
+        became = (
+            f"was specialised to {self.value}"
+            if self.value is not None
+            else f"was narrowed to {self.allowed}"
+        )
         where = f" at {self.line}" if self.line is not None else ""
         if self.line is not None and self.line.text.strip():
             where += f" (`{self.line.text.strip()}`)"
@@ -124,7 +144,9 @@ class _Collector:
         """Whether all symbols of an expression are inputs'."""
         return all(s in self.sources for s in expr.free_symbols)
 
-    def add(self, expr: Any, line: UserLine | None, at: SymbolSource | None = None, runtime: bool = False) -> None:
+    def add(
+        self, expr: Any, line: UserLine | None, at: SymbolSource | None = None, runtime: bool = False
+    ) -> None:
         """Append a condition; with `at`, the condition that this property equals the expression."""
         key = (expr, at)
         if key in self.seen:
@@ -158,7 +180,7 @@ def collect(
         The conditions, without duplicates and without those that others imply.
     """
     c = _Collector(env, sources)
-    import sympy
+    import sympy  # type: ignore[import-untyped]
 
     for at, given, _ in inputs:
         expr = env.replace(given)

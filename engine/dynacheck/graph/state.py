@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.overrides import _get_current_function_mode_stack
+from torch import overrides
 
 _AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "xla", "mtia", "ipu", "privateuseone")
 
@@ -28,6 +28,7 @@ def _autocast_devices() -> tuple[str, ...]:
 
 
 AUTOCAST_DEVICES = _autocast_devices()
+_mode_stack: Callable[[], list[Any]] = overrides._get_current_function_mode_stack
 
 
 def autocast_state() -> tuple[tuple[str, torch.dtype], ...]:
@@ -37,7 +38,8 @@ def autocast_state() -> tuple[tuple[str, torch.dtype], ...]:
 
 def switches() -> tuple[Any, ...]:
     """Backend switches that decide which kernel runs, hence what a result's strides are."""
-    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    cuda: Any = torch.backends.cuda
+    cudnn: Any = torch.backends.cudnn
     return (
         cuda.flash_sdp_enabled(),
         cuda.mem_efficient_sdp_enabled(),
@@ -126,7 +128,8 @@ class RandomStates:
         self.python = random.getstate()
         self.cpu = torch.get_rng_state()
         self.cuda: dict[int, torch.Tensor] = {}
-        if torch.cuda.is_initialized() and not torch.cuda.is_current_stream_capturing():
+        cuda: Any = torch.cuda
+        if cuda.is_initialized() and not torch.cuda.is_current_stream_capturing():
             wanted = (
                 range(torch.cuda.device_count())
                 if devices is None
@@ -153,7 +156,7 @@ def preserved(devices: Sequence[torch.device] | None = None) -> Iterator[Ambient
         The snapshot of the state on entry.
     """
     snapshot = ambient()
-    modes = tuple(_get_current_function_mode_stack())
+    modes = tuple(_mode_stack())
     full = _autocast_full()
     cache = torch.is_autocast_cache_enabled()
     rng = RandomStates(devices)
@@ -164,7 +167,7 @@ def preserved(devices: Sequence[torch.device] | None = None) -> Iterator[Ambient
             _restore(snapshot, full)
         if torch.is_autocast_cache_enabled() != cache:
             torch.set_autocast_cache_enabled(cache)
-        now = tuple(_get_current_function_mode_stack())
+        now = tuple(_mode_stack())
         if len(now) != len(modes) or any(a is not b for a, b in zip(now, modes)):
             for _ in now:
                 torch._C._pop_torch_function_stack()

@@ -1,10 +1,9 @@
-"""Symbolic sizes: an attempt's ShapeEnv and fake mode, the symbols of its inputs, and the guards that they collected."""
+"""Symbolic sizes: an attempt's ShapeEnv and fake mode, its inputs' symbols, the guards they collected."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
@@ -14,7 +13,7 @@ from dynacheck.graph import sizeguards
 from dynacheck.graph.expressions import constant
 from dynacheck.graph.facts import Storage, TensorFacts, TensorRef, facts_after_write, facts_of
 from dynacheck.graph.outcomes import DataDependent
-from dynacheck.graph.sizeguards import ConstraintViolation, SizeGuard, Slot, SymbolSource
+from dynacheck.graph.sizeguards import ConstraintViolation, Dim, SizeGuard, Slot, SymbolSource
 from dynacheck.graph.throwaway import World
 from dynacheck.sources import Node, UserLine
 
@@ -24,25 +23,6 @@ What: TypeAlias = Literal["size", "stride", "offset", "int", "float"]
 Symbolic: TypeAlias = "torch.SymInt | torch.SymFloat | torch.SymBool"
 
 _SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
-
-
-@dataclass(frozen=True, slots=True)
-class Dim:
-    """What to make of one size, stride or number of an input.
-
-    Args:
-        kind: "static": the number itself. "auto": a symbol of its own (history made it dynamic). "duck": one symbol for
-            equal values (`dynamic=True`). "marked": a symbol of its own that must not be specialised. "unbacked": a
-            symbol that no decision may depend on.
-        min: least value the user allows (marked, unbacked).
-        max: greatest value the user allows.
-        mark: what the user wrote, for messages: "mark_dynamic(x, 0)".
-    """
-
-    kind: Literal["static", "auto", "duck", "marked", "unbacked"]
-    min: int | None = None
-    max: int | None = None
-    mark: str = ""
 
 
 def scalar_tensor(value: float) -> torch.Tensor:
@@ -68,8 +48,10 @@ def _torch() -> Any:
     from torch._dynamo import source
     from torch._guards import GuardSource, Source
     from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.fx.experimental import symbolic_shapes as shapes
+    from torch.fx.experimental import symbolic_shapes
     from torch.utils._sympy.value_ranges import ValueRanges
+
+    shapes: Any = symbolic_shapes
 
     class NodeSource(Source):
         """A source of ours as torch wants it: hashable, with a name."""
@@ -95,7 +77,7 @@ def _torch() -> Any:
         def __eq__(self, other: object) -> bool:
             return isinstance(other, NodeSource) and other.name == self.name
 
-    class Env(shapes.ShapeEnv):
+    class Env(symbolic_shapes.ShapeEnv):
         """A ShapeEnv that notes the user's line of ours with each guard, instead of walking stacks."""
 
         user_line: UserLine | None = None
@@ -142,7 +124,9 @@ class SymbolicEnv:
         self.tensor_contexts: dict[Node, Any] = {}
         self.scalars: dict[Node, tuple[torch.Tensor, torch.Tensor]] = {}
         self._sources: dict[Any, list[SymbolSource]] = {}  # by sympy symbol
-        self._inputs: list[tuple[SymbolSource, Any, Dim]] = []  # each symbolic property of an input, its expression
+        self._inputs: list[
+            tuple[SymbolSource, Any, Dim]
+        ] = []  # each symbolic property of an input, its expression
         self._dynamic: dict[Node, tuple[set[int], set[int]]] = {}
         self._input_fakes: dict[Node, torch.Tensor] = {}
         self._refs: dict[int, TensorRef] = {}
@@ -194,7 +178,7 @@ class SymbolicEnv:
         return made
 
     def _float_symbol(self, node: Node, source: Any, value: float, policy: Dim) -> Any:
-        """A symbol for a float: as in torch, what `.item()` of a scalar tensor gives, which backends can take."""
+        """A symbol for a float: `.item()` of a scalar tensor, as in torch; backends can take that."""
         scalar = scalar_tensor(value)
         fake = self.fake_mode.from_tensor(scalar, source=_torch().FloatTensorSource(source))
         with self.fake_mode:
@@ -210,7 +194,7 @@ class SymbolicEnv:
             return None
         if policy.min is None and policy.max is None:
             return t.shapes.RelaxedUnspecConstraint(warn_only=False)
-        import sympy
+        import sympy  # type: ignore[import-untyped]
         from torch.utils._sympy.numbers import int_oo
 
         low = sympy.Integer(2 if policy.min is None else policy.min)
@@ -336,7 +320,8 @@ class SymbolicEnv:
             value: a symbolic value or a sympy expression.
 
         Returns:
-            For each symbol that an input has: the symbol, and the node, property and index of its first source.
+            For each symbol that an input has: the symbol, and the node, property and index of its first
+            source.
         """
         expr = value.node._expr if isinstance(value, _SYMBOLS) else value
         for symbol in sorted(expr.free_symbols, key=str):
@@ -476,7 +461,7 @@ class SymbolicEnv:
         storage = self._storages.get(cdata)
         if inference and (storage is None or all(m.facts.is_inference for m in storage.members)):
             facts = facts.as_inference()
-        if storage is None and not facts.has_symbols and facts.view is None:
+        if storage is None and not facts.has_symbols and facts.view is None and facts.nbytes >= 0:
             return TensorRef(facts)  # static and on its own: the memo goes on with it
         base = self._refs.get(id(tensor._base)) if facts.view is not None else None
         ref = TensorRef(facts, storage or Storage(facts.nbytes), base)
@@ -485,7 +470,7 @@ class SymbolicEnv:
         return ref
 
     def reread(self) -> None:
-        """Read the facts of the tensors that the last operator changed, and of all that share their storage."""
+        """Read the facts of what the last operator changed, and of all that share their storage."""
         for ref, before in self._touched.values():
             fake = ref.fake
             assert fake is not None
@@ -533,7 +518,8 @@ class SymbolicEnv:
         return sizeguards.collect(self.shape_env, self._inputs, self._sources)
 
     def violations(self) -> list[ConstraintViolation]:
-        """The marks that the trace broke: dimensions marked dynamic that became constant or narrower than allowed.
+        """The marks that the trace broke: dimensions marked dynamic that became constant or narrower than
+        allowed.
 
         Returns:
             One record per broken mark.

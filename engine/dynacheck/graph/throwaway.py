@@ -1,8 +1,8 @@
 """Throw-away fake tensors built from facts: an operator runs on them once and its effects are read back.
 
-What is reproduced, because operators react to it: sizes, strides, offset and storage size; which tensors share a storage;
-which are views, of what and made how; leaf or not, with or without gradient; conjugation, negation and inference bits.
-Nothing here touches data or random state.
+What is reproduced, because operators react to it: sizes, strides, offset and storage size; which tensors
+share a storage; which are views, of what and made how; leaf or not, with or without gradient; conjugation,
+negation and inference bits. Nothing here touches data or random state.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.overrides import _get_current_function_mode_stack
+from torch import overrides
 from torch.utils._device import DeviceContext
 
 from dynacheck.graph.facts import (
@@ -24,6 +24,7 @@ from dynacheck.graph.facts import (
     TensorRef,
 )
 
+_mode_stack: Callable[[], list[Any]] = overrides._get_current_function_mode_stack
 _ANCHOR = torch.zeros((), dtype=torch.float32, device="cpu", requires_grad=True)
 
 
@@ -45,7 +46,7 @@ def without_function_modes() -> Iterator[None]:
     if torch._C._len_torch_function_stack() == 0:
         yield
         return
-    modes = _get_current_function_mode_stack()
+    modes = _mode_stack()
     keep = [m for m in modes if isinstance(m, DeviceContext)]
     for _ in modes:
         torch._C._pop_torch_function_stack()
@@ -64,8 +65,8 @@ def without_function_modes() -> Iterator[None]:
 def as_no_grad() -> Iterator[None]:
     """Run a block in no-grad mode instead of inference mode, if that is on.
 
-    Fake tensors decompose more operators in inference mode than real ones (`dropout` in evaluation clones); in no-grad
-    mode they do what real tensors do in either.
+    Fake tensors decompose more operators in inference mode than real ones (`dropout` in evaluation clones);
+    in no-grad mode they do what real tensors do in either.
     """
     if not torch.is_inference_mode_enabled():
         yield
@@ -126,7 +127,7 @@ class World:
         if tensor is None:
             tensor = self._build(ref)
             if ref.facts.cls is not torch.Tensor and issubclass(ref.facts.cls, torch.nn.Parameter):
-                tensor._is_param = True  # type: ignore[attr-defined]
+                tensor._is_param = True
             self._made[id(ref)] = tensor
             self._roots.setdefault(id(ref.storage), tensor)
         return tensor
