@@ -1,6 +1,26 @@
 """What calling a known function does. Importing this package fills the registry."""
 
-from dynacheck.handlers import builtins, constructors
+from dynacheck.handlers import (
+    builtins,
+    constructors,
+    copy_,
+    functools_,
+    itertools_,
+    math_,
+    operators,
+    outside,
+)
 from dynacheck.variables import literals, views
 
-__all__ = ["builtins", "constructors", "literals", "views"]
+__all__ = [
+    "builtins",
+    "constructors",
+    "copy_",
+    "functools_",
+    "itertools_",
+    "literals",
+    "math_",
+    "operators",
+    "outside",
+    "views",
+]

@@ -414,3 +414,40 @@ class ReversedIterator(IndexIterator):
 def is_iterator(value: VariableTracker) -> bool:
     """Whether a value's type has `__next__`."""
     return type_lookup(value.get_type(), "__next__") is not ABSENT
+
+
+class StepsIterator(IteratorVariable):
+    """An iterator written as a Python generator of trackers: `itertools.islice`, `groupby`, ...
+
+    Args:
+        kind: its exact type.
+        steps: yields the items; draws from other iterators through the tracer.
+        arguments: what the type was called with (iterables as iterators), to rebuild one that has not begun.
+    """
+
+    __slots__ = ("arguments", "begun", "kind", "steps")
+
+    def __init__(
+        self, kind: Any, steps: Iterator[VariableTracker], arguments: Sequence[VariableTracker]
+    ) -> None:
+        super().__init__()
+        self.kind = kind
+        self.steps = steps
+        self.arguments = list(arguments)
+        self.begun = False
+
+    def get_type(self) -> type:
+        return self.kind  # type: ignore[no-any-return]
+
+    def tp_iternext(self, tx: Tracer) -> VariableTracker | None:
+        self.begun = True
+        return next(self.steps, None)
+
+    def children(self) -> Sequence[VariableTracker]:
+        return self.arguments
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        if self.begun:
+            raise NotImplementedError(f"a {self.kind.__qualname__} that has begun can't be rebuilt")
+        to.call_helper(self.kind, *[_loader(to, a) for a in self.arguments])
+        to.remember(self)

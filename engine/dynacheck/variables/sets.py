@@ -87,6 +87,10 @@ class AbstractSetVariable(BuiltinObject):
         self.read(tx)
         return self._keys
 
+    def items(self, tx: Tracer) -> list[VariableTracker]:
+        """The elements in the set's order."""
+        return [self._elements[k] for k in self.keys(tx)]
+
     def new(self, keys: Any, *others: AbstractSetVariable) -> VariableTracker:
         """A new set of this type with these keys, whose trackers this set or the others know."""
         elements: dict[Any, VariableTracker] = {}

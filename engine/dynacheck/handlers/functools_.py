@@ -1,0 +1,56 @@
+"""The functools module."""
+
+from __future__ import annotations
+
+import functools
+
+from dynacheck.handlers.registry import handles
+from dynacheck.variables import abstract
+from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.callables import PartialVariable, SortKeyVariable
+from dynacheck.variables.functions import UserFunctionVariable
+
+Arg = VariableTracker
+
+
+@handles(functools.partial, lazy=True)
+def partial(tx: Tracer, func: Arg, /, *args: Arg, **keywords: Arg) -> VariableTracker:
+    if not abstract.has(func.realize(tx), "__call__"):
+        tx.raise_(TypeError, "the first argument must be callable")
+    return PartialVariable.made(tx, func, args, keywords)
+
+
+@handles(functools.reduce)
+def reduce(tx: Tracer, function: Arg, iterable: Arg, initial: Arg | None = None, /) -> VariableTracker:
+    iterator = abstract.get_iter(tx, iterable)
+    value = abstract.iternext(tx, iterator) if initial is None else initial
+    if value is None:
+        tx.raise_(TypeError, "reduce() of empty iterable with no initial value")
+    while (item := abstract.iternext(tx, iterator)) is not None:
+        value = tx.call(function, [value, item])
+    return value
+
+
+@handles(functools.cmp_to_key)
+def cmp_to_key(tx: Tracer, mycmp: Arg) -> VariableTracker:
+    return SortKeyVariable(mycmp)
+
+
+@handles(functools.update_wrapper)
+def update_wrapper(
+    tx: Tracer, wrapper: Arg, wrapped: Arg, assigned: Arg | None = None, updated: Arg | None = None
+) -> VariableTracker | None:
+    if assigned is not None or updated is not None or not isinstance(wrapper, UserFunctionVariable):
+        return None
+    for name in functools.WRAPPER_ASSIGNMENTS:
+        missing = tx.constant(None)
+        value = abstract.getattr_default(tx, wrapped, name, missing)
+        if value is not missing:
+            abstract.setattr_(tx, wrapper, name, value)
+    if isinstance(wrapped, UserFunctionVariable):
+        names = [] if wrapped.value is None else list(wrapped.value.__dict__)
+        for own in dict.fromkeys((*names, *wrapped.attributes)):
+            if own not in functools.WRAPPER_ASSIGNMENTS:
+                abstract.setattr_(tx, wrapper, own, abstract.getattr_(tx, wrapped, own))
+    abstract.setattr_(tx, wrapper, "__wrapped__", wrapped)
+    return wrapper

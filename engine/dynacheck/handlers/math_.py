@@ -1,0 +1,60 @@
+"""The math module."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from dynacheck.handlers.folding import fold_call
+from dynacheck.handlers.registry import handles
+from dynacheck.variables import abstract
+from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.symbolic import SymNumberVariable
+
+_SYMBOLIC: Final = frozenset((math.sqrt, math.floor, math.ceil))
+_ROUNDING: Final[dict[Callable[..., Any], str]] = {
+    math.floor: "__floor__",
+    math.ceil: "__ceil__",
+    math.trunc: "__trunc__",
+}
+_FUNCTIONS: Final[tuple[Callable[..., Any], ...]] = tuple(
+    f for n, f in vars(math).items() if callable(f) and not n.startswith("_") and f is not math.prod
+)
+
+
+def _handle(function: Callable[..., Any]) -> None:
+    @handles(function)
+    def call(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
+        symbol = next((a for a in args if isinstance(a, SymNumberVariable)), None)
+        if symbol is not None and function in _SYMBOLIC and len(args) == 1:
+            return symbol.call_math(tx, function, list(args))
+        found = fold_call(tx, function, args, kwargs)
+        if found is not None:
+            return found
+        dunder = _ROUNDING.get(function)
+        if dunder is not None and abstract.has(args[0], dunder):
+            return tx.call(args[0].tp_getattro(tx, dunder), [])
+        numbers = [_number(tx, a) for a in args]
+        return fold_call(tx, function, numbers, kwargs)
+
+
+def _number(tx: Tracer, value: VariableTracker) -> VariableTracker:
+    """What C code makes of an argument: a float, by `__float__`."""
+    if value.is_constant() or hasattr(value, "snapshot") or not abstract.has(value, "__float__"):
+        return value
+    return value.nb_unary(tx, "float").realize(tx)
+
+
+for _function in _FUNCTIONS:
+    _handle(_function)
+
+
+@handles(math.prod)
+def product(
+    tx: Tracer, iterable: VariableTracker, /, *, start: VariableTracker | None = None
+) -> VariableTracker:
+    result = tx.constant(1) if start is None else start
+    for item in abstract.iterate(tx, iterable):
+        result = abstract.binary(tx, "*", result, item)
+    return result

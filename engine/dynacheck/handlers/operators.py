@@ -1,0 +1,173 @@
+"""The operator module."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from dynacheck.handlers.registry import handles
+from dynacheck.variables import abstract
+from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.callables import GetterVariable
+
+Arg = VariableTracker
+
+_BINARY: Final[dict[Callable[..., Any], str]] = {
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.truediv: "/",
+    operator.floordiv: "//",
+    operator.mod: "%",
+    operator.pow: "**",
+    operator.matmul: "@",
+    operator.lshift: "<<",
+    operator.rshift: ">>",
+    operator.and_: "&",
+    operator.or_: "|",
+    operator.xor: "^",
+}
+_INPLACE: Final[dict[Callable[..., Any], str]] = {
+    operator.iadd: "+",
+    operator.isub: "-",
+    operator.imul: "*",
+    operator.itruediv: "/",
+    operator.ifloordiv: "//",
+    operator.imod: "%",
+    operator.ipow: "**",
+    operator.imatmul: "@",
+    operator.ilshift: "<<",
+    operator.irshift: ">>",
+    operator.iand: "&",
+    operator.ior: "|",
+    operator.ixor: "^",
+}
+_COMPARE: Final[dict[Callable[..., Any], str]] = {
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.gt: ">",
+    operator.ge: ">=",
+}
+_UNARY: Final[dict[Callable[..., Any], str]] = {
+    operator.neg: "-",
+    operator.pos: "+",
+    operator.invert: "~",
+    operator.abs: "abs",
+    operator.index: "index",
+}
+
+
+def _binary_form(function: Callable[..., Any], op: str, rule: Callable[..., VariableTracker]) -> None:
+    @handles(function)
+    def call(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
+        return rule(tx, op, a, b)
+
+
+def _unary_form(function: Callable[..., Any], op: str) -> None:
+    @handles(function)
+    def call(tx: Tracer, a: Arg, /) -> VariableTracker:
+        return abstract.unary(tx, op, a)
+
+
+for _table, _rule in (
+    (_BINARY, abstract.binary),
+    (_INPLACE, abstract.inplace),
+    (_COMPARE, abstract.richcompare),
+):
+    for _function, _op in _table.items():
+        _binary_form(_function, _op, _rule)
+for _function, _op in _UNARY.items():
+    _unary_form(_function, _op)
+
+
+@handles(operator.not_)
+def negated(tx: Tracer, a: Arg, /) -> VariableTracker:
+    return abstract.not_(tx, a)
+
+
+@handles(operator.truth)
+def truth(tx: Tracer, a: Arg, /) -> VariableTracker:
+    return tx.constant(abstract.is_true(tx, a))
+
+
+@handles(operator.is_)
+def is_same(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
+    return tx.constant(abstract.is_(tx, a, b))
+
+
+@handles(operator.is_not)
+def is_other(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
+    return tx.constant(not abstract.is_(tx, a, b))
+
+
+@handles(operator.concat)
+def concatenated(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
+    return abstract.binary(tx, "+", a, b)
+
+
+@handles(operator.iconcat)
+def concatenated_in_place(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
+    return abstract.inplace(tx, "+", a, b)
+
+
+@handles(operator.contains)
+def contains(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
+    return abstract.contains(tx, a, b)
+
+
+@handles(operator.getitem)
+def getitem(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
+    return abstract.getitem(tx, a, b)
+
+
+@handles(operator.setitem)
+def setitem(tx: Tracer, a: Arg, b: Arg, c: Arg, /) -> VariableTracker:
+    abstract.setitem(tx, a, b, c)
+    return tx.constant(None)
+
+
+@handles(operator.delitem)
+def delitem(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
+    abstract.delitem(tx, a, b)
+    return tx.constant(None)
+
+
+@handles(operator.countOf)
+def count(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
+    return tx.constant(sum(abstract.equal(tx, item, b) for item in abstract.iterate(tx, a)))
+
+
+@handles(operator.indexOf)
+def index(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
+    for i, item in enumerate(abstract.iterate(tx, a)):
+        if abstract.equal(tx, item, b):
+            return tx.constant(i)
+    return tx.raise_(ValueError, "sequence.index(x): x not in sequence")
+
+
+@handles(operator.call)
+def called(tx: Tracer, obj: Arg, /, *args: Arg, **kwargs: Arg) -> VariableTracker:
+    return tx.call(obj, args, kwargs)
+
+
+@handles(operator.itemgetter)
+def itemgetter(tx: Tracer, item: Arg, /, *items: Arg) -> VariableTracker:
+    return GetterVariable(operator.itemgetter, [item, *items])
+
+
+@handles(operator.attrgetter)
+def attrgetter(tx: Tracer, attr: Arg, /, *attrs: Arg) -> VariableTracker:
+    for name in (attr, *attrs):
+        if name.get_type() is not str:
+            tx.raise_(TypeError, "attribute name must be a string")
+    return GetterVariable(operator.attrgetter, [attr, *attrs])
+
+
+@handles(operator.methodcaller)
+def methodcaller(tx: Tracer, name: Arg, /, *args: Arg, **kwargs: Arg) -> VariableTracker:
+    if name.get_type() is not str:
+        tx.raise_(TypeError, "method name must be a string")
+    return GetterVariable(operator.methodcaller, [name, *args], kwargs)

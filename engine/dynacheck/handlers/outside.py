@@ -1,0 +1,112 @@
+"""Standard library functions that reach outside of the program: logs, warnings, clocks, random numbers."""
+
+from __future__ import annotations
+
+import logging
+import random
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, Final
+
+from dynacheck import interop
+from dynacheck.handlers.registry import handles
+from dynacheck.reasons import LOGGING_CALL, UNKNOWN_CALL
+from dynacheck.variables import abstract
+from dynacheck.variables.base import Tracer, VariableTracker
+
+Arg = VariableTracker
+
+_LEVELS: Final = ("debug", "info", "warning", "error", "exception", "critical", "log")
+
+
+def _is_ignored(function: Callable[..., Any]) -> bool:
+    """Whether the user told torch to drop calls of a logging function while compiling."""
+    return any(
+        function in interop.torch_config(name, ())
+        for name in ("ignore_logging_functions", "ignore_logger_methods")
+    )
+
+
+def _logs(function: Callable[..., Any], name: str) -> None:
+    @handles(function, lazy=True)
+    def call(tx: Tracer, *args: Arg, **kwargs: Arg) -> VariableTracker:
+        if _is_ignored(function):
+            return tx.constant(None)
+        return tx.break_(LOGGING_CALL, call=f"{name}()")
+
+
+for _level in (*_LEVELS, "warn"):
+    for _owner, _prefix in (
+        (logging.Logger, "Logger"),
+        (logging, "logging"),
+        (logging.LoggerAdapter, "LoggerAdapter"),
+    ):
+        if hasattr(_owner, _level):
+            _logs(getattr(_owner, _level), f"{_prefix}.{_level}")
+
+
+def emit_warning(message: Any, category: Any, file: str, line: int, module: str) -> None:
+    """Give a warning of the traced program at its own place (used by rewritten code)."""
+    owner = sys.modules.get(module)
+    registry = None if owner is None else owner.__dict__.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, file, line, module, registry)
+
+
+@handles(warnings.warn)
+def warn(
+    tx: Tracer,
+    message: Arg,
+    category: Arg | None = None,
+    stacklevel: Arg | None = None,
+    source: Arg | None = None,
+    **options: Arg,
+) -> VariableTracker:
+    level = 1 if stacklevel is None else abstract.constant_of(tx, stacklevel, "a stack level")
+    lines: Any = tx.stack_lines()
+    place = lines[max(0, len(lines) - max(1, level))]
+    kind = category
+    if kind is None or abstract.is_none(tx, kind):
+        kind = tx.object(UserWarning)
+    tx.effects.defer(
+        emit_warning,
+        message,
+        kind,
+        tx.constant(place.file),
+        tx.constant(place.line),
+        tx.constant(_module_of(place.file)),
+    )
+    return tx.constant(None)
+
+
+def _module_of(file: str) -> str:
+    for name, module in list(sys.modules.items()):
+        if getattr(module, "__file__", None) == file:
+            return name
+    return "__main__"
+
+
+def _reads_the_world(function: Callable[..., Any], name: str) -> None:
+    @handles(function, lazy=True)
+    def call(tx: Tracer, *args: Arg, **kwargs: Arg) -> VariableTracker:
+        return tx.break_(UNKNOWN_CALL, what=f"{name}()")
+
+
+for _name in (
+    "time",
+    "time_ns",
+    "perf_counter",
+    "perf_counter_ns",
+    "monotonic",
+    "monotonic_ns",
+    "process_time",
+    "sleep",
+):
+    _reads_the_world(getattr(time, _name), f"time.{_name}")
+for _name in random.__all__:
+    _found: Any = getattr(random.Random, _name, None)
+    if callable(_found):
+        _reads_the_world(_found, f"random.{_name}")
+        if not hasattr(getattr(random, _name), "__func__"):  # a C method bound to the hidden instance
+            _reads_the_world(getattr(random, _name), f"random.{_name}")
