@@ -22,7 +22,7 @@ def raise_varargs(tx: Machine, inst: Instruction) -> None:
 
 def _reraise_handled(tx: Machine) -> NoReturn:
     """A bare `raise`."""
-    found = exceptions.handled(tx)
+    found = tx.handled_exception
     if found is None:  # a caller that isn't traced may be handling one
         tx.break_(UNKNOWN_OPERATION, operation="a bare `raise`", what="an exception of the caller")
     raise ObservedException(found)
@@ -38,7 +38,7 @@ def reraise(tx: Machine, inst: Instruction) -> None:
 def push_exc_info(tx: Machine, inst: Instruction) -> None:
     """The exception goes over the one that was being handled."""
     exception = tx.pop()
-    previous = exceptions.handled(tx)
+    previous = tx.handled_exception
     tx.push(tx.constant(None) if previous is None else previous)
     tx.push(exception)
     tx.exc_info.append(exception)

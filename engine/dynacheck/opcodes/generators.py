@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from types import CodeType
-from typing import Protocol
-
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.table import Machine, opcode, unsupported
-from dynacheck.opcodes.unwind import unwind
-from dynacheck.variables import abstract, exceptions
-from dynacheck.variables.base import ObservedException, VariableTracker
+from dynacheck.variables import abstract
+from dynacheck.variables.base import ObservedException
 from dynacheck.variables.exceptions import ExceptionVariable
-from dynacheck.variables.generators import GeneratorVariable, Step, send
+from dynacheck.variables.generators import GeneratorVariable, send
 from dynacheck.versions import PY312
 
 unsupported(
@@ -23,8 +19,6 @@ unsupported(
     "GET_ANEXT",
     "GET_AWAITABLE",
 )
-
-_AFTER_YIELD_FROM = 2
 
 
 @opcode("RETURN_GENERATOR")
@@ -75,80 +69,3 @@ def cleanup_throw(tx: Machine, inst: Instruction) -> None:
     tx.popn(3)
     tx.push(tx.constant(None))
     tx.push(exception.part(tx, "value"))
-
-
-class GeneratorMachine(Machine, Protocol):
-    """What a generator's frame adds: it runs in pieces."""
-
-    inst: Instruction
-    """The instruction it stopped at."""
-
-    def advance(self) -> Step:
-        """Go on from the next instruction until the frame yields or returns."""
-
-
-class SuspendedMachine:
-    """A generator's frame between two resumptions, by the rules of `Objects/genobject.c`.
-
-    Args:
-        machine: the frame, run up to and including RETURN_GENERATOR.
-    """
-
-    def __init__(self, machine: GeneratorMachine) -> None:
-        self._machine = machine
-        self._handling: list[VariableTracker] = []
-
-    @property
-    def code(self) -> CodeType:
-        return self._machine.decoded.code
-
-    def resume(self, value: VariableTracker) -> Step:
-        """Go on with the value as result of the `yield`."""
-        self._machine.push(value)
-        return self._go_on()
-
-    def throw(self, exception: ExceptionVariable) -> Step:
-        """Raise the exception at the `yield`."""
-        machine = self._machine
-        observed = ObservedException(exception)
-        outside = len(machine.exc_info)
-        machine.exc_info.extend(self._handling)
-        exceptions.chain(machine, exception, exceptions.handled(machine))
-        caught = unwind(machine, machine.inst, observed)
-        self._set_aside(outside)
-        if not caught:
-            raise observed
-        return self._go_on()
-
-    def delegate(self) -> VariableTracker | None:
-        """The iterator of the `yield from` the frame is suspended in."""
-        machine = self._machine
-        following = machine.decoded.instructions[machine.inst.index + 1]
-        if following.opname != "RESUME" or following.arg & 3 < _AFTER_YIELD_FROM:
-            return None
-        return machine.stack[-1]
-
-    def finish_delegate(self, value: VariableTracker) -> Step:
-        """End that `yield from` with a value and go on (3.11: later versions have CLEANUP_THROW)."""
-        machine = self._machine
-        loop = machine.decoded.instructions[machine.inst.index - 1]  # SEND, then YIELD_VALUE
-        assert loop.opname == "SEND"
-        machine.pop()
-        machine.push(value)
-        machine.jump(loop)
-        return self._go_on()
-
-    def _go_on(self) -> Step:
-        """Run on; the exceptions that the frame handles are set aside while it is suspended."""
-        machine = self._machine
-        outside = len(machine.exc_info)
-        machine.exc_info.extend(self._handling)
-        try:
-            return machine.advance()
-        finally:
-            self._set_aside(outside)
-
-    def _set_aside(self, outside: int) -> None:
-        handled = self._machine.exc_info
-        self._handling = handled[outside:]
-        del handled[outside:]

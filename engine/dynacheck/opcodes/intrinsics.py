@@ -23,10 +23,7 @@ def _stop_iteration_error(tx: Machine, value: VariableTracker) -> VariableTracke
     exception = value.realize(tx)
     if not abstract.raised(ObservedException(exception), StopIteration):
         return exception
-    error = exceptions.make_exception(tx, RuntimeError, ("generator raised StopIteration",))
-    exceptions.set_cause(tx, error, exception)
-    error.set_part(tx, "__context__", exception)
-    return error
+    return exceptions.stop_iteration_left(tx, exception)
 
 
 _ONE: Final[dict[str, Callable[[Machine, VariableTracker], VariableTracker]]] = {

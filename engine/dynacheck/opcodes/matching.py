@@ -9,6 +9,7 @@ from dynacheck.opcodes.table import Machine, opcode
 from dynacheck.variables import abstract
 from dynacheck.variables.base import ObservedException, VariableTracker
 from dynacheck.variables.sequences import TupleVariable
+from dynacheck.versions import PY312
 
 _SEQUENCE: Final = 1 << 5
 _MAPPING: Final = 1 << 6
@@ -77,7 +78,7 @@ def _class_pattern(
 ) -> list[VariableTracker] | None:
     known = abstract.python_class(cls)
     if known is None:
-        tx.raise_(TypeError, "called match pattern must be a class")
+        tx.raise_(TypeError, f"called match pattern must be a {'class' if PY312 else 'type'}")
     if not abstract.is_true(tx, tx.call(tx.builtin("isinstance"), [subject, cls])):
         return None
     seen: list[str] = []

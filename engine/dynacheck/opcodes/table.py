@@ -72,15 +72,14 @@ class Machine(Tracer, Protocol):
     # exceptions
     @property
     def exc_info(self) -> list[VariableTracker]:
-        """The exceptions being handled, innermost last (the top is what `sys.exc_info()` sees): one list for
-        all frames of an attempt, since a callee sees what its caller handles."""
+        """The exceptions that this frame is handling, innermost last."""
 
     # with blocks: remembered for breaks; WITH_EXCEPT_START and the normal exit call the exit that was pushed
     def enter_with(self, manager: VariableTracker) -> None:
         """BEFORE_WITH: pops nothing (the manager is already popped); pushes exit and the result of enter."""
 
     def special_method(self, owner: VariableTracker, name: str) -> VariableTracker:
-        """LOAD_SPECIAL (3.14): `__enter__` or `__exit__` of a manager, bound; entering remembers the block."""
+        """LOAD_SPECIAL (3.14): `__enter__` or `__exit__` of a manager, bound. Entering remembers it."""
 
     # functions and imports
     def make_function(

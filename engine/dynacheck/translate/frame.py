@@ -21,7 +21,7 @@ from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, UserLine
 from dynacheck.translate.calls import Calls
 from dynacheck.translate.signals import Restart, SkipFrame
 from dynacheck.translate.tracing import Attempt
-from dynacheck.variables import abstract, exceptions
+from dynacheck.variables import abstract
 from dynacheck.variables.base import GraphBreak, ObservedException, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.contexts import ContextVariable, ExitVariable
@@ -386,11 +386,12 @@ class Frame(Calls):
     def exc_info(self) -> list[VariableTracker]:
         return self.exceptions
 
-    def raise_exception(self, exception: VariableTracker, cause: VariableTracker | None = None) -> None:
-        raise ObservedException(exceptions.raised(self, exception, cause))
-
-    def reraise(self, exception: VariableTracker) -> None:
-        raise ObservedException(exception)
+    @property
+    def handled_exception(self) -> VariableTracker | None:
+        for frame in reversed(self.attempt.frames):
+            if frame.exceptions:
+                return frame.exceptions[-1]  # type: ignore[no-any-return]
+        return None
 
     # -- with blocks
     def enter_with(self, manager: VariableTracker) -> None:

@@ -319,6 +319,9 @@ def is_(tx: Tracer, a: VariableTracker, b: VariableTracker) -> bool:
         return True
     if left.get_type() is not right.get_type():
         return False  # the exact types are known
+    if left.get_type() is tuple and left.is_constant() and right.is_constant():
+        if left.as_constant(tx) == () == right.as_constant(tx):
+            return True  # there is one empty tuple
     one, other = python_object(left), python_object(right)
     if one is ABSENT or other is ABSENT:
         if left.get_type() in _SCALARS and not (_plain(left) and _plain(right)):

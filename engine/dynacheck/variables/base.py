@@ -165,6 +165,10 @@ class Tracer(Protocol):
     def raise_(self, exc_type: type[BaseException], *args: object) -> NoReturn:
         """Raise an exception in the traced program."""
 
+    @property
+    def handled_exception(self) -> VariableTracker | None:
+        """What `sys.exception()` gives here: the exception handled by this frame, else by a caller."""
+
     def break_(self, reason: Reason, **fields: object) -> NoReturn: ...
 
     # graph

@@ -29,7 +29,10 @@ def builtin_class(cls: type) -> type[BaseException]:
 def is_builtin_part(raw: object) -> bool:
     """Whether a raw class attribute is a C attribute of an exception class."""
     descriptor = isinstance(raw, (types.GetSetDescriptorType, types.MemberDescriptorType))
-    return descriptor and not raw.__objclass__.__flags__ & _HEAP_TYPE  # type: ignore[attr-defined]
+    if not descriptor:
+        return False
+    owner: type = raw.__objclass__  # type: ignore[attr-defined]
+    return BaseException in owner.__mro__ and not owner.__flags__ & _HEAP_TYPE
 
 
 # -- checked stores

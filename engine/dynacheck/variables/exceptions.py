@@ -199,6 +199,11 @@ class ExceptionVariable(UserObjectVariable):
             abstract.setattr_(tx, self, "__notes__", notes)
         tx.call(abstract.getattr_(tx, notes, "append"), [note])
 
+    def m___format__(self, tx: Tracer, spec: VariableTracker) -> VariableTracker:
+        if abstract.constant_of(tx, spec, "a format specification"):
+            tx.raise_(TypeError, f"unsupported format string passed to {self.cls.__name__}.__format__")
+        return self.tp_str(tx)
+
     def m___setattr__(self, tx: Tracer, name: VariableTracker, value: VariableTracker) -> None:
         self.generic_setattr(tx, abstract.constant_of(tx, name, "an attribute name"), value)
 
@@ -430,12 +435,6 @@ def chain(tx: Tracer, exception: ExceptionVariable, handled: VariableTracker | N
     exception.set_part(tx, "__context__", handled)
 
 
-def handled(tx: Tracer) -> VariableTracker | None:
-    """The exception that is being handled (`sys.exception()`), or None."""
-    info: list[VariableTracker] = getattr(tx, "exc_info", [])
-    return next((e for e in reversed(info) if isinstance(e, ExceptionVariable)), None)
-
-
 def raised(tx: Tracer, exception: VariableTracker, cause: VariableTracker | None = None) -> ExceptionVariable:
     """What `raise exception from cause` raises: an instance, chained, with a traceback of its own.
 
@@ -450,7 +449,7 @@ def raised(tx: Tracer, exception: VariableTracker, cause: VariableTracker | None
     instance = to_instance(tx, exception)
     if cause is not None:
         set_cause(tx, instance, cause)
-    chain(tx, instance, handled(tx))
+    chain(tx, instance, tx.handled_exception)
     instance.set_part(tx, "__traceback__", TracebackVariable())
     return instance
 
@@ -458,6 +457,15 @@ def raised(tx: Tracer, exception: VariableTracker, cause: VariableTracker | None
 def stop_iteration(tx: Tracer, value: VariableTracker) -> ExceptionVariable:
     """`StopIteration(value)`, as a generator's return raises it (without arguments for None)."""
     return make_exception(tx, StopIteration, () if abstract.is_none(tx, value) else (value,))
+
+
+def stop_iteration_left(tx: Tracer, stop: VariableTracker) -> ExceptionVariable:
+    """The RuntimeError that stands for a StopIteration that left a generator's body."""
+    error = make_exception(tx, RuntimeError, ("generator raised StopIteration",))
+    set_cause(tx, error, stop)
+    error.set_part(tx, "__context__", stop)
+    error.set_part(tx, "__traceback__", TracebackVariable())
+    return error
 
 
 def match_classes(tx: Tracer, matcher: VariableTracker) -> tuple[type, ...]:

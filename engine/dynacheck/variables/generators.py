@@ -72,9 +72,7 @@ class GeneratorVariable(IteratorVariable):
 
     def _stop_iteration_leaves(self, tx: Tracer, observed: ObservedException) -> NoReturn:
         """PEP 479: a StopIteration that leaves the generator's body is an error."""
-        error = exceptions.make_exception(tx, RuntimeError, ("generator raised StopIteration",))
-        exceptions.set_cause(tx, error, observed.exception)
-        error.set_part(tx, "__context__", observed.exception)
+        error = exceptions.stop_iteration_left(tx, observed.exception)
         raise ObservedException(error) from None
 
     def _idle_frame(self, tx: Tracer) -> SuspendedFrame | None:
@@ -191,7 +189,7 @@ def thrown(tx: Tracer, args: list[VariableTracker]) -> ExceptionVariable:
         several = tuple in value.get_type().__mro__
         given = abstract.iterate(tx, value) if several else [value]
         found = exceptions.to_instance(tx, tx.call(first, given), error)
-    exceptions.chain(tx, found, exceptions.handled(tx))
+    exceptions.chain(tx, found, tx.handled_exception)
     return found
 
 
