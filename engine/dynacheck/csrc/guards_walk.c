@@ -255,7 +255,7 @@ static int python_check(PyObject *guard, PyObject *const *slots, const int *numb
         PyTuple_SET_ITEM(args, i, Py_NewRef(v == NULL ? none : v));
     }
     w->program->slow++;
-    PyObject *verdict = PyObject_CallMethod(guard, "check", "(O)", args);
+    PyObject *verdict = hook_off_check(guard, args);
     Py_DECREF(args);
     if (verdict == NULL) return -1;
     int r = PyObject_IsTrue(verdict);

@@ -207,14 +207,25 @@ static int find_entry(CodeState *s, IFrame *f, Thread *t, Entry **found, PyObjec
 
 PyObject *hook_off_call(PyObject *fn, PyObject *const *args, Py_ssize_t nargs) {
     Thread *t = tls.thread;
-    if (t == NULL || t->now.mode == MODE_OFF) return PyObject_Vectorcall(fn, args, nargs, NULL);
-    Mode saved;
-    Py_INCREF(fn);
-    mode_enter(t, &saved, MODE_OFF, NULL, NULL);
-    PyObject *result = PyObject_Vectorcall(fn, args, nargs, NULL);
-    mode_leave(t, &saved);
+    PyObject *result;
+    Py_INCREF(fn); /* what it is called for may let go of it */
+    if (t == NULL || t->now.mode == MODE_OFF) {
+        result = PyObject_Vectorcall(fn, args, nargs, NULL);
+    } else {
+        Mode saved;
+        mode_enter(t, &saved, MODE_OFF, NULL, NULL);
+        result = PyObject_Vectorcall(fn, args, nargs, NULL);
+        mode_leave(t, &saved);
+    }
     Py_DECREF(fn);
     return result;
+}
+
+PyObject *hook_off_check(PyObject *guard, PyObject *slots) {
+    PyObject *check = PyObject_GetAttrString(guard, "check");
+    PyObject *verdict = check == NULL ? NULL : hook_off_call(check, &slots, 1);
+    Py_XDECREF(check);
+    return verdict;
 }
 
 static PyObject *run_hit(PyThreadState *ts, IFrame *f, Thread *t, Entry *e, PyObject *captured) {

@@ -117,6 +117,7 @@ PyObject *hook_eval_next(PyThreadState *ts, IFrame *f, int throwflag);
 /* fn(*args) with the hook off on this thread: for Python code of the engine's own that is called while frames are
  * looked at (guards that are Python functions, the callback). */
 PyObject *hook_off_call(PyObject *fn, PyObject *const *args, Py_ssize_t nargs);
+PyObject *hook_off_check(PyObject *guard, PyObject *slots); /* guard.check(slots), likewise */
 int hook_module_init(PyObject *module);
 
 /* ---- graphcall.c ----------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
     python tests/engine/native/elsewhere.py python3.12 python3.13    # each interpreter, in a venv of its own
     python tests/engine/native/elsewhere.py --sanitize               # this one, with ASan and UBSan
 
-Arguments after `--` go to pytest. Nothing in the checkout changes; what needs torch is skipped where it is missing.
+Arguments after `--` go to pytest. Nothing in the checkout changes; what needs torch is skipped without it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def run(python: str, lib: Path, folder: Path, sanitize: bool, arguments: list[st
         environment.update(sanitizer_environment())
         arguments = ["--deselect", "test_leaks.py", "--ignore", "test_leaks.py", *arguments]
     # The import must find the copy even where the package is installed.
-    code = "import sys, pytest; sys.path.insert(0, sys.argv.pop(1)); import dynacheck._C; sys.exit(pytest.main())"
+    code = (
+        "import sys, pytest; sys.path.insert(0, sys.argv.pop(1)); import dynacheck; sys.exit(pytest.main())"
+    )
     command = [python, "-c", code, str(lib), "-q", "--import-mode=importlib", "-p", "no:cacheprovider"]
     command += ["-p", "no:dynacheck", "-p", "no:xdist", "-p", "no:benchmark", "."]
     return subprocess.run([*command, *arguments], cwd=tests, env=environment).returncode

@@ -1,6 +1,7 @@
 """Entries, regions and states: validation, order, what lives how long."""
 
 import gc
+import itertools
 import weakref
 
 import pytest
@@ -189,6 +190,22 @@ def test_region_death_takes_its_entries_along(native):
     assert not loose.alive and loose.region is None
     with native.on(False):  # dead entries don't turn into entries of no region
         assert ns["f"](1) == 0
+
+
+@pytest.mark.parametrize("gone", list(itertools.permutations(range(4), 3)))
+def test_entries_may_die_before_their_region(native, gone):
+    code = native.make(PAIR)["r"].__code__
+    region, told = _C.Region(), []
+    entries = [_C.Entry(None, code, region) for _ in range(4)]
+    for entry in entries:
+        entry.on_death(told.append)
+    del entry
+    for i in gone:
+        entries[i] = None  # the last reference
+    kept = [entry for entry in entries if entry]
+    entries += [_C.Entry(None, code, region)]
+    del region
+    assert told == kept and not any(entry.alive for entry in entries if entry)
 
 
 def test_region_stays_while_it_is_current(native):

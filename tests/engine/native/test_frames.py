@@ -259,7 +259,9 @@ def test_rewritten_code_sees_locals_and_globals(native):
 
 def test_builtins_of_the_function_are_kept(native):
     ns = native.make("def f(a): return 0\ndef r(a): return len(a)\n")
-    patched = type(ns["f"])(ns["f"].__code__, {"__builtins__": {"len": lambda a: "patched"}})
+    names = {"__builtins__": {"len": lambda a: "patched"}}
+    patched = type(ns["f"])(ns["f"].__code__, names)
+    del names["__builtins__"]  # too late for a function that exists
     native.serve(ns["f"], ns["r"])
     with native.on(False):
         assert patched([1]) == "patched" and ns["f"]([1]) == 1

@@ -70,3 +70,20 @@ def test_entries_that_split_do_not_serve_calls_that_want_the_whole_frame(native)
     assert _C.HookedCall(f, callback)(1) == "split"
     assert _C.HookedCall(f, callback, whole=True)(1) == 1
     assert missed == ["f"]
+
+
+def test_a_graph_that_goes_while_it_runs(native):
+    holder = {}
+
+    class Graph:
+        def __call__(self, x):
+            holder.clear()
+            gc.collect()
+            return self, x
+
+    for mode in (False, None):
+        holder["owner"] = _C.GraphOwner(Graph())
+        call = holder["owner"].call
+        with native.on(mode):
+            assert type(call(5)[0]) is Graph
+        assert call.__wrapped__ is None

@@ -19,7 +19,7 @@ def resident():
 def hits(native, forced):
     ns = native.make(
         "def f(a, *b, **c): return a\n"
-        "def r(a, *b, **c):\n  k1 = a; k2 = b; k3 = c\n  q = lambda: k1\n  return [k1, [k2, [k3, [1, [2]]]]]\n"
+        "def r(a, *b, **c):\n  k1 = a; k2 = b; k3 = c\n  q = lambda: k1\n  return [k1, [k2, [k3, [1]]]]\n"
     )
     native.serve(ns["f"], ns["r"])
 
@@ -28,6 +28,26 @@ def hits(native, forced):
         with native.on(False):
             for i in range(n):
                 ns["f"](i, 1, 2, z=3)
+        _C.force("fallback", 0)
+
+    return loop
+
+
+def captured(native, forced):
+    if not hasattr(_C, "GUARD_OPS"):
+        pytest.skip("the guard program is a placeholder")
+    ns = native.make(
+        "def f(a): return 0\ndef r(a):\n    captured\n    captured = captured[0]\n    return captured\n"
+    )
+    nodes = ((_C.GUARD_ACCESSORS["LOCAL"], (0,), (), (), 0),)
+    program = _C.GuardProgram((None, nodes, (), 1, (0,)))
+    _C.state(ns["f"].__code__).add(_C.Entry(program, ns["r"].__code__, None))
+
+    def loop(n):
+        _C.force("fallback", forced)
+        with native.on(False):
+            for _ in range(n):
+                ns["f"](object())
         _C.force("fallback", 0)
 
     return loop
@@ -110,6 +130,8 @@ def threads(native):
 LOOPS = {
     "hits in place": (lambda native: hits(native, 0), 20000),
     "hits by fallback": (lambda native: hits(native, 1), 10000),
+    "captured values in place": (lambda native: captured(native, 0), 10000),
+    "captured values by fallback": (lambda native: captured(native, 1), 10000),
     "callback raises": (errors, 5000),
     "callback returns junk": (junk, 5000),
     "code and entries": (code_and_entries, 1500),

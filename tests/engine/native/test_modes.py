@@ -69,6 +69,27 @@ def test_hooked_call_run_only(native):
     assert callback.seen == []
 
 
+def test_hooked_call_for_whole_frames(native, how):
+    """Entries that split the frame serve neither it nor what it calls, but for calls with another mode."""
+    ns = native.make(
+        "def f(a): return ('original', a)\n"
+        "def r(a):\n    k = w = a\n    return ('r', a)\n"
+        "def s(a):\n    k = w = a\n    return ('split', a)\n"
+        "def outer(a): return f(a)\n"
+    )
+    native.serve(ns["f"], ns["r"])
+    _C.state(ns["f"].__code__).add(_C.Entry(None, ns["s"].__code__, None, splits=True))
+    whole = _C.HookedCall(ns["outer"], False, whole=True)
+    parts = _C.HookedCall(ns["outer"], False)
+    for _ in range(3):
+        assert whole(1) == ("r", 1) and parts(1) == ("split", 1)
+
+    def mixed():
+        return ns["f"](1), parts(1), _C.HookOff(ns["f"])(1), ns["f"](1)
+
+    assert [who for who, _ in _C.HookedCall(mixed, False, whole=True)()] == ["r", "split", "original", "r"]
+
+
 def test_hook_off(native, how):
     ns = native.make(PAIR + "def g(a): return f(a), _C.hook_active(), _C.current_region()\n")
     native.serve(ns["f"], ns["r"])

@@ -71,6 +71,34 @@ def test_misses(native, forced):
         _C.force("fallback", 0)
 
 
+@pytest.mark.parametrize("forced", [0, 1])
+def test_captured_values(native, forced):
+    if not hasattr(_C, "GUARD_OPS"):
+        pytest.skip("the guard program is a placeholder")
+    ns = native.make(
+        "def f(a): return 0\ndef r(a):\n    captured\n    captured = captured[0]\n    return captured\n"
+    )
+    nodes = ((_C.GUARD_ACCESSORS["LOCAL"], (0,), (), (), 0),)
+    f, code = ns["f"], ns["r"].__code__
+
+    def reset():
+        _C.state(f.__code__).clear()
+        program = _C.GuardProgram((None, nodes, (), 1, (0,)))
+        _C.state(f.__code__).add(_C.Entry(program, code, None))
+
+    def right(result):
+        assert result == 5
+
+    _C.force("fallback", forced)
+    try:
+        with native.on(False):
+            sweep(lambda: f(5), right, reset)
+            reset()
+            assert f(5) == 5
+    finally:
+        _C.force("fallback", 0)
+
+
 def test_objects(native):
     ns = native.make("def f(a): return 0\ndef r(a): return a\n")
 
