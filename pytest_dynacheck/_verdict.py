@@ -113,7 +113,7 @@ def _over(row: Row, report: Any) -> str:
         if again:
             text += f" ({row.counted - again} first + {again} by recompile)"
     excused = f", {row.excused} more allowed" if row.excused and not limit.exact else ""
-    source = "" if limit.origin == "marker" else f" from {limit.origin}"
+    source = "" if limit.origin in ("marker", "expect") else f" from {limit.origin}"
     return f"{text}{excused}, {limit.label}{source}"
 
 

@@ -1,0 +1,158 @@
+"""The dynacheck fixture: compile, report, expect, steady."""
+
+from __future__ import annotations
+
+
+def test_compile_is_torch_compile_on_the_engine_under_test(project):
+    project.run(
+        text="""
+        def test_function(dynacheck):
+            f = dynacheck.compile(clean)
+            assert torch.equal(f(X), clean(X))
+            assert dynacheck.report.counts["graphs"] == 1
+
+        def test_decorator(dynacheck):
+            @dynacheck.compile(fullgraph=True)
+            def f(x):
+                return x * 2
+
+            assert torch.equal(f(X), X * 2)
+            assert dynacheck.report.counts["graphs"] == 1
+
+        def test_module(dynacheck):
+            model = dynacheck.compile(Scaled())
+            assert torch.equal(model(X), X * 0.5)
+
+        def test_no_callable(dynacheck):
+            with pytest.raises(TypeError, match="takes a function or a module, not int"):
+                dynacheck.compile(3)
+            dynacheck.compile(clean)(X)
+        """
+    ).assert_outcomes(passed=4)
+
+
+def test_report_is_frozen_and_of_the_call_phase(project):
+    project.run(
+        text="""
+        @pytest.fixture
+        def warm(dynacheck):
+            f = dynacheck.compile(clean)
+            f(X)
+            return f
+
+        def test_one(dynacheck, warm):
+            assert dynacheck.report.counts["graphs"] == 0
+            assert dynacheck.report.setup["graphs"] == 1
+            before = dynacheck.report
+            warm(X)
+            assert before.calls == ()
+            assert [call.outcome for call in dynacheck.report.calls] == ["hit"]
+            assert dynacheck.report.of(clean).counts["calls"] == 1
+            assert dynacheck.report.of(printing).counts["calls"] == 0
+        """
+    ).assert_outcomes(passed=1)
+
+
+def test_expect(project):
+    result = project.run(
+        text="""
+        def test_holds(dynacheck):
+            f = dynacheck.compile(clean)
+            with dynacheck.expect(graphs=1, recompiles=0):
+                f(X)
+            with dynacheck.expect(recompiles=1, of=f):
+                f(X[:3])
+            with dynacheck.expect(max_recompiles=0, graphs=0):
+                f(X)
+
+        def test_allows(dynacheck):
+            f = dynacheck.compile(clean)
+            f(X)
+            with dynacheck.expect(max_recompiles=0, allow=["recompile:size:*"]):
+                f(X[:3])
+
+        def test_fails(dynacheck):
+            f = dynacheck.compile(clean)
+            f(X)
+            with dynacheck.expect(max_recompiles=0):
+                f(X[:3])
+
+        def test_empty(dynacheck):
+            dynacheck.compile(clean)(X)
+            with dynacheck.expect(max_recompiles=0):
+                pass
+
+        def test_wrong_argument(dynacheck):
+            dynacheck.compile(clean)(X)
+            with dynacheck.expect(recompile=0):
+                pass
+        """
+    )
+    result.assert_outcomes(passed=2, failed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "in expect(): 1 recompile, max_recompiles(0)",
+            "in expect(): nothing was compiled: *",
+            "*expect() has no argument 'recompile'; did you mean 'recompiles'?",
+        ]
+    )
+
+
+def test_an_error_inside_expect_is_the_tests_own(project):
+    result = project.run(
+        text="""
+        def test_fails(dynacheck):
+            f = dynacheck.compile(clean)
+            with dynacheck.expect(graphs=7):
+                f(X)
+                raise KeyError("mine")
+        """
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*KeyError: 'mine'"])
+
+
+def test_steady(project):
+    result = project.run(
+        text="""
+        def test_holds(dynacheck):
+            f = dynacheck.compile(clean)
+            f(X)
+            with dynacheck.steady():
+                f(X)
+
+        def test_recompiles(dynacheck):
+            f = dynacheck.compile(clean)
+            f(X)
+            with dynacheck.steady():
+                f(X)
+                f(X[:3])
+
+        def test_calls_nothing(dynacheck):
+            dynacheck.compile(clean)(X)
+            with dynacheck.steady():
+                pass
+        """
+    )
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "not steady: call 2 of clean at test_it.py:14 compiled: recompile:size:x@programs.py:clean",
+            "not steady: nothing compiled was called",
+        ]
+    )
+
+
+def test_the_fixture_has_to_be_an_argument(project):
+    result = project.run(
+        text="""
+        def test_one(request):
+            request.getfixturevalue("dynacheck")
+        """
+    )
+    result.stdout.fnmatch_lines(["dynacheck: name the fixture as an argument *"])
+
+
+def test_fixtures_are_documented(project):
+    result = project.run("--fixtures")
+    result.stdout.fnmatch_lines(["dynacheck -- *", "*Compile, look at what was compiled so far*"])

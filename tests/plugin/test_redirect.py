@@ -1,0 +1,178 @@
+"""The seam: whatever torch compiled, whenever, is run by the engine under test, and only during the test."""
+
+from __future__ import annotations
+
+import pytest
+
+CHECK = """
+import sys
+
+frames = torch._dynamo.utils.counters["frames"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_by_torch():
+    before = dict(frames)
+    yield
+    assert dict(frames) == before
+"""
+
+
+def body(text):
+    return "\n".join(["import torch._dynamo", CHECK, text])
+
+
+@pytest.mark.parametrize(
+    ("made", "call"),
+    [
+        ("@torch.compile(backend='eager')\ndef f(x):\n    return x + 1\n", "f(X)"),
+        ("f = torch.compile(clean)\n", "f(X)"),
+        ("from torch import compile as other\n", "other(clean)(X)"),
+        ("model = torch.compile(Scaled())\n", "model(X)"),
+        ("model = torch.compile(torch.nn.Linear(4, 4))\n", "model(X)"),
+        ("model = Scaled()\nmodel.compile()\n", "model(X)"),
+        ("", "model = Scaled(); model.compile(); model(X)"),
+        ("", "torch.compile(fullgraph=True)(clean)(X)"),
+        ("", "torch.compiler.compile(clean)(X)"),
+        ("", "torch._dynamo.optimize('eager')(clean)(X)"),
+        (
+            "class A:\n    @torch.compile(fullgraph=True, dynamic=True)\n    def go(self, x):\n        return x * 2\n",
+            "A().go(X)",
+        ),
+        ("@torch.compile\ndef f(x):\n    return x + 1\n", "torch.compile(f)(X)"),
+    ],
+)
+def test_every_way_to_compile(project, made, call):
+    text = f"{made}\n\n@pytest.mark.dynacheck(graphs=1)\ndef test_one():\n    {call}\n"
+    result = project.run(text=body(text))
+    result.assert_outcomes(passed=1)
+
+
+def test_keywords_of_earlier_compiles_are_kept(project):
+    project.run(
+        text=body(
+            """
+            seen = []
+
+            def backend(gm, inputs):
+                seen.append(len(inputs))
+                return gm.forward
+
+            @torch.compile(backend=backend, fullgraph=True)
+            def f(x):
+                return x + 1
+
+            @torch.compile(fullgraph=True)
+            def g(x):
+                print("seen")
+                return x + 1
+
+            @pytest.mark.max_graphs(1)
+            def test_backend():
+                f(X)
+                assert seen == [1]
+
+            @pytest.mark.max_graphs(1)
+            def test_fullgraph():
+                f(X)
+                with pytest.raises(Exception, match="(?i)print"):
+                    g(X)
+            """.replace("\n            ", "\n")
+        )
+    ).assert_outcomes(passed=2)
+
+
+def test_tests_that_are_not_under_test_run_torch(project):
+    project.run(
+        text="""
+        import torch._dynamo
+
+        torch._dynamo.reset()
+
+        @torch.compile(backend="eager")
+        def f(x):
+            return x + 1
+
+        def frames():
+            return sum(torch._dynamo.utils.counters["frames"].values())
+
+        @pytest.mark.max_graphs(1)
+        def test_first():
+            before = frames()
+            f(X)
+            assert frames() == before
+
+        def test_plain():
+            before = frames()
+            f(X)
+            assert frames() > before
+
+        @pytest.mark.max_graphs(1)
+        def test_again():
+            before = frames()
+            f(X)
+            assert frames() == before
+        """
+    ).assert_outcomes(passed=3)
+
+
+def test_everything_is_as_before_afterwards(project):
+    import torch
+    import torch._dynamo.eval_frame as eval_frame
+
+    before = (torch.compile.__code__, torch._dynamo.reset.__code__, eval_frame._TorchDynamoContext.__call__)
+    project.run(text="@pytest.mark.max_graphs(1)\ndef test_one():\n    torch.compile(clean)(X)\n")
+    after = (torch.compile.__code__, torch._dynamo.reset.__code__, eval_frame._TorchDynamoContext.__call__)
+    assert before == after
+
+
+def test_a_reset_of_torch_resets_the_engine_and_keeps_the_counts(project):
+    project.run(
+        text="""
+        import torch._dynamo
+
+        @pytest.mark.dynacheck(graphs=3, recompiles=0, cache_entries=1)
+        def test_one():
+            f = torch.compile(clean)
+            f(X)
+            torch._dynamo.reset()
+            f(X)
+            torch.compiler.reset()
+            f(X)
+        """
+    ).assert_outcomes(passed=1)
+
+
+def test_limits_set_through_torch_apply(project):
+    project.run(
+        text="""
+        import torch._dynamo
+
+        @pytest.mark.dynacheck(recompiles=1, allow=["eager:limit@*"])
+        def test_one():
+            f = torch.compile(clean)
+            with torch._dynamo.config.patch(recompile_limit=2):
+                for dtype in (torch.float16, torch.float32, torch.float64):
+                    f(X.to(dtype))
+        """
+    ).assert_outcomes(passed=1)
+
+
+def test_a_torch_that_wraps_in_another_way_is_told(project, monkeypatch):
+    from pytest_dynacheck._redirect import Redirection
+
+    monkeypatch.setattr(Redirection, "_check", lambda self, eval_frame: "torch 9.9 wraps in another way")
+    result = project.run(text="@pytest.mark.max_graphs(1)\ndef test_one():\n    torch.compile(clean)(X)\n")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["dynacheck: functions compiled before a test can't be redirected: torch 9.9 *"]
+    )
+
+
+def test_the_self_check_passes_on_this_torch():
+    import torch._dynamo.eval_frame as eval_frame
+
+    from pytest_dynacheck._redirect import Redirection
+
+    redirection = Redirection()
+    assert redirection._check(eval_frame) is None
