@@ -8,7 +8,6 @@ address later.
 from __future__ import annotations
 
 import enum
-import gc
 import struct
 import types
 import weakref
@@ -22,8 +21,9 @@ from dynacheck.sources import ABSENT, instance_dict
 _BY_VALUE: Final = frozenset({int, str, bytes, bool, type(None), type(...), type(NotImplemented)})
 _BY_IDENTITY: Final = frozenset({torch.dtype, torch.layout, torch.memory_format, torch.qscheme})
 _SEQUENCES: Final = frozenset({tuple, torch.Size})
-_NATIVE: Final = _BY_VALUE | _BY_IDENTITY | _SEQUENCES | {float, complex, frozenset, slice, torch.device}
+_NATIVE: Final = _BY_VALUE | _BY_IDENTITY | _SEQUENCES | {float, complex, slice, torch.device}
 _HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_HAVE_GC: Final = 1 << 14  # Py_TPFLAGS_HAVE_GC
 
 DESCRIPTORS: Final = (
     types.GetSetDescriptorType,
@@ -89,9 +89,9 @@ def is_constant(value: Any) -> bool:
 
 
 def is_native_constant(value: Any) -> bool:
-    """Whether the native program can compare the constant itself."""
+    """Whether the native program can compare the constant itself (frozensets are compared as sets)."""
     cls = type(value)
-    if cls in _SEQUENCES or cls is frozenset:
+    if cls in _SEQUENCES:
         return all(map(is_native_constant, value))
     if cls is slice:
         return all(map(is_native_constant, (value.start, value.stop, value.step)))
@@ -222,7 +222,7 @@ class Held:
 
 
 def _owns_nothing(value: Any) -> bool:
-    return not gc.is_tracked(value)
+    return not type(value).__flags__ & _HAVE_GC
 
 
 def describe(value: Any) -> str:

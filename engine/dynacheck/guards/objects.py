@@ -97,7 +97,11 @@ class ValueIs(Guard):
         return hash(constant_key(self.value))
 
     def native_form(self) -> tuple[str, tuple[object, ...]]:
-        return ("VALUE", (("CONST", self.value),)) if is_native_constant(self.value) else ("PYCHECK", ())
+        if is_native_constant(self.value):
+            return "VALUE", (("CONST", self.value),)
+        if type(self.value) is frozenset and all(map(is_native_constant, self.value)):
+            return "SET", (frozenset, tuple(("CONST", item) for item in self.value))
+        return "PYCHECK", ()
 
     def check(self, slots: Slots) -> bool:
         value = slots[0]
@@ -260,35 +264,37 @@ class SetIs(Guard):
         return f"{paths[0]} == {{{', '.join(sorted(map(_element_text, self.elements)))}}}"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class HasKey(Guard):
-    """The dict has (or hasn't) this key, which is a constant or an enum member."""
+    """The dict has (or hasn't) this key, by `dict.__contains__`; the key is a constant or an enum member."""
 
-    key: Element
-    present: bool
+    key: Any
+    present: bool = True
     native_op: ClassVar[str] = "HASKEY"
 
-    def __init__(self, key: Any, present: bool = True) -> None:
-        object.__setattr__(self, "key", _element(key))
-        object.__setattr__(self, "present", present)
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, HasKey)
+            and self.present == other.present
+            and _element(self.key) == _element(other.key)
+        )
 
-    def native_form(self) -> tuple[str, tuple[object, ...]]:
-        native = _natively((self.key,))
-        return ("HASKEY", (_element_native(self.key), int(self.present))) if native else ("PYCHECK", ())
+    def __hash__(self) -> int:
+        return hash((self.present, self.key))
+
+    def native(self) -> tuple[object, ...]:
+        return (self.key, int(self.present))
 
     def check(self, slots: Slots) -> bool:
-        d = slots[0]
-        if not isinstance(d, dict):
-            return False
-        return any(_element_matches(self.key, k) for k in dict.keys(d)) == self.present
+        return isinstance(slots[0], dict) and dict.__contains__(slots[0], self.key) == self.present
 
     def explain(self, slots: Slots) -> Change:
         states = ("absent", "present")
         now = states[not self.present] if isinstance(slots[0], dict) else describe(slots[0])
-        return Change("presence", states[self.present], now, f"key {_element_text(self.key)}")
+        return Change("presence", states[self.present], now, f"key {describe(self.key)}")
 
     def text(self, paths: Sequence[str]) -> str:
-        return f"{'' if self.present else 'not '}dict.__contains__({paths[0]}, {_element_text(self.key)})"
+        return f"{'' if self.present else 'not '}dict.__contains__({paths[0]}, {describe(self.key)})"
 
 
 @dataclass(frozen=True, slots=True)

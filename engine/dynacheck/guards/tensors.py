@@ -30,6 +30,12 @@ def _strides(tensor: torch.Tensor) -> tuple[int, ...] | None:
         return None
 
 
+def _pattern(dims: Sequence[Any] | None, dynamic: Collection[int]) -> Dims | None:
+    if dims is None:
+        return None
+    return tuple(None if i in dynamic or type(d) is not int else d for i, d in enumerate(dims))
+
+
 def dispatch_keys(tensor: torch.Tensor) -> int:
     """The tensor's dispatch key set as one 64-bit word."""
     return int(torch._C._dispatch_keys(tensor).raw_repr())
@@ -41,13 +47,16 @@ def _same_dims(then: Dims | None, now: Sequence[int] | None) -> bool:
     return len(then) == len(now) and all(a is None or a == b for a, b in zip(then, now))
 
 
+_COMPRESSED: Final = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+
+
 @dataclass(frozen=True, slots=True)
 class TensorMatch(Guard):
     """The tensor is of this class and has these properties; the storage offset is not looked at.
 
     Args:
         cls: exact class.
-        dtype, device, requires_grad: as the attributes say (`requires_grad` also with grad mode off).
+        dtype, device, layout, requires_grad: as the attributes say (`requires_grad` also with grad mode off).
         keys: dispatch key set, as `dispatch_keys` gives it: layout, conjugation, negation, inference mode and more.
         rank: number of dimensions.
         sizes: one per dimension, None where any size will do; None for tensors without sizes (nested).
@@ -57,6 +66,7 @@ class TensorMatch(Guard):
     cls: Held
     dtype: torch.dtype
     device: torch.device
+    layout: torch.layout
     keys: int
     requires_grad: bool
     rank: int
@@ -76,26 +86,22 @@ class TensorMatch(Guard):
             dynamic_strides: dimensions whose stride may be any.
         """
         with torch._C.DisableTorchFunction():
-            sizes, strides = _sizes(tensor), _strides(tensor)
             return cls(
                 Held(type(tensor)),
                 tensor.dtype,
                 tensor.device,
+                tensor.layout,
                 dispatch_keys(tensor),
                 tensor.requires_grad,
                 tensor.dim(),
-                None
-                if sizes is None
-                else tuple(None if i in dynamic_sizes else s for i, s in enumerate(sizes)),
-                None
-                if strides is None
-                else tuple(None if i in dynamic_strides else s for i, s in enumerate(strides)),
+                _pattern(_sizes(tensor), dynamic_sizes),
+                _pattern(_strides(tensor), dynamic_strides),
             )
 
     def native_form(self) -> tuple[str, tuple[object, ...]]:
         access = tensor_access()
         code = None if access is None else access.dtype_codes.get(self.dtype)
-        if code is None:
+        if code is None or self.layout in _COMPRESSED:  # whose dispatch keys are all the same
             return "PYCHECK", ()
         index = -1 if self.device.index is None else self.device.index
         return "TENSOR", (
@@ -130,8 +136,8 @@ class TensorMatch(Guard):
             found.append(Change("device", str(self.device), str(t.device)))
         if t.requires_grad != self.requires_grad:
             found.append(Change("requires_grad", self.requires_grad, t.requires_grad))
-        if t.layout is not torch.strided and not found and dispatch_keys(t) != self.keys:
-            found.append(Change("layout", f"dispatch keys {self.keys:#x}", str(t.layout)))
+        if t.layout is not self.layout:
+            found.append(Change("layout", str(self.layout), str(t.layout)))
         if t.dim() != self.rank:
             return [*found, Change("rank", self.rank, t.dim())]
         for kind, then, now in (("size", self.sizes, _sizes(t)), ("stride", self.strides, _strides(t))):
