@@ -9,6 +9,9 @@ from dynacheck.handlers import (
     math_,
     operators,
     outside,
+    signatures,
+    supers,
+    torch_functions,
 )
 from dynacheck.variables import literals, views
 
@@ -22,5 +25,8 @@ __all__ = [
     "math_",
     "operators",
     "outside",
+    "signatures",
+    "supers",
+    "torch_functions",
     "views",
 ]

@@ -18,7 +18,6 @@ from dynacheck.variables.contexts import (
     set_grad_mode,
 )
 from dynacheck.variables.functions import CallableVariable
-from dynacheck.variables.sequences import SizeVariable
 from dynacheck.variables.tensor import TensorVariable
 
 
@@ -77,11 +76,6 @@ def _metadata(fn: Any, name: str) -> None:
 
 for _fn, _name in ((torch.is_floating_point, "is_floating_point"), (torch.is_complex, "is_complex"), (torch.numel, "numel")):
     _metadata(_fn, _name)
-
-
-@handles(torch.Size)
-def size(tx: Tracer, values: VariableTracker | None = None) -> VariableTracker:
-    return SizeVariable([] if values is None else list(abstract.iterate(tx, values)))
 
 
 # -- constants of torch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from dynacheck import reasons
 from dynacheck.bytecode.copying import Copier
@@ -17,7 +16,7 @@ from dynacheck.translate.frame import Frame, WithBlock
 from dynacheck.translate.resume import ResumeLayout, call_resume, resume_code, spill_stack, why_not_resumable
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.variables.base import GraphBreak, VariableTracker
-from dynacheck.variables.contexts import ContextVariable, ExitVariable
+from dynacheck.variables.contexts import ContextVariable
 
 JUMPS = {
     "POP_JUMP_FORWARD_IF_TRUE": True, "POP_JUMP_BACKWARD_IF_TRUE": True, "POP_JUMP_IF_TRUE": True,
@@ -28,18 +27,13 @@ KEEPING_JUMPS = {"JUMP_IF_TRUE_OR_POP": True, "JUMP_IF_FALSE_OR_POP": False}
 
 def why_given_up(frame: Frame, inst: Instruction, split_more: bool) -> Reason | None:
     """Why the frame must be skipped rather than split at an instruction, as torch decides it; None if it may be split."""
-    decoded = frame.decoded
-    if not split_more and decoded.has_backedge(inst.index):
+    if not split_more and frame.decoded.has_backedge(inst.index):
         return reasons.BREAK_IN_LOOP
-    handler = inst.handler
-    by_target = {b.target: b for b in frame.blocks}
-    while handler is not None:
-        block = by_target.get(handler.target)
-        if block is None:
-            return reasons.BREAK_IN_TRY
-        if not isinstance(block.manager, ContextVariable) or not block.manager.restorable:
-            return reasons.BREAK_IN_WITH
-        handler = block.outer
+    blocks, other = frame.active_blocks()
+    if other:
+        return reasons.BREAK_IN_TRY
+    if any(b.manager is None or not b.manager.restorable for b in blocks):
+        return reasons.BREAK_IN_WITH
     return None
 
 
@@ -65,8 +59,7 @@ class Split:
         self.inst = inst
         self.broke = broke
         self.codegen = codegen
-        self.blocks: list[WithBlock] = list(reversed(frame.active_blocks()))
-        self.enters: list[str] = []
+        self.blocks: list[WithBlock] = []
 
     def give_up(self, reason: Reason, **fields: object) -> None:
         """Skip the frame."""
@@ -78,6 +71,7 @@ class Split:
         reason = why_given_up(frame, inst, frame.attempt.settings.split_more)
         if reason is not None:
             self.give_up(reason)
+        self.blocks = frame.active_blocks()[0]
         row = frame.rows[inst.index]
         if inst.opname in JUMPS or inst.opname in KEEPING_JUMPS:
             assert inst.target is not None
@@ -238,11 +232,3 @@ class Split:
             enters.append(name)
         spilled = spill_stack(build, depth, codegen.fresh("s"))
         call_resume(build, resume, spilled, enters)
-
-
-def is_exit(value: VariableTracker) -> bool:
-    """Whether a stack value is the exit of a modelled context manager."""
-    return isinstance(value, ExitVariable)
-
-
-__all__ = ["Any", "Split", "pops_of", "why_given_up"]

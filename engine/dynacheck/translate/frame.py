@@ -6,29 +6,29 @@ import builtins
 import sys
 import types
 from types import CodeType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from dynacheck import reasons, versions
 from dynacheck.bytecode.by_code import ByCode
 from dynacheck.bytecode.decode import DecodedCode, decode
+from dynacheck.bytecode.flow import BlockKind, blocks
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.handlers import skip
 from dynacheck.opcodes import table as opcode_table
 from dynacheck.opcodes.unwind import unwind
-from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, UserLine
+from dynacheck.sources import CAttr, DictAttr, Node, UserLine
 from dynacheck.translate.calls import Calls
 from dynacheck.translate.signals import Restart, SkipFrame
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables import abstract
-from dynacheck.variables.base import GraphBreak, ObservedException, Tracer, VariableTracker
+from dynacheck.variables.base import GraphBreak, ObservedException, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.contexts import ContextVariable, ExitVariable
 from dynacheck.variables.functions import UserFunctionVariable
 from dynacheck.variables.generators import GeneratorVariable, Step
 from dynacheck.variables.objects import PythonModuleVariable
-from dynacheck.variables.sequences import TupleVariable
 from dynacheck.variables.tensor import TensorVariable
 
 GENERATOR = 0x20
@@ -46,15 +46,13 @@ def rows_of(decoded: DecodedCode, code: CodeType) -> tuple[opcode_table.Row | No
 
 
 class WithBlock:
-    """An entered `with` block: where its handler is, its manager, what covers the block itself."""
+    """An active `with` block: the stack position of its exit, and the manager if the engine models it."""
 
-    __slots__ = ("depth", "manager", "outer", "target")
+    __slots__ = ("depth", "manager")
 
-    def __init__(self, target: int, manager: VariableTracker, outer: Any, depth: int) -> None:
-        self.target = target
-        self.manager = manager
-        self.outer = outer
+    def __init__(self, depth: int, manager: ContextVariable | None) -> None:
         self.depth = depth
+        self.manager = manager
 
 
 class Frame(Calls):
@@ -90,7 +88,6 @@ class Frame(Calls):
         self.cells: dict[str, CellVariable] = {}
         self.kw_names: tuple[str, ...] = ()
         self.exceptions: list[VariableTracker] = []
-        self.blocks: list[WithBlock] = []
         self.ip = 0
         self.inst: Instruction = self.decoded.instructions[0]
         self.count = 0
@@ -134,6 +131,8 @@ class Frame(Calls):
                 else:
                     row.handler(self, inst)
             except ObservedException as observed:
+                if not observed.stack:
+                    observed.stack = self.stack_lines()
                 if not unwind(self, inst, observed):
                     raise
             if self.done or self.yielded is not None:
@@ -175,15 +174,17 @@ class Frame(Calls):
                 except GraphBreak as broke:
                     self._broken(inst, broke)
                 if not caught:
-                    raise SkipFrame(
-                        reasons.UNCAUGHT_RAISE,
-                        reasons.UNCAUGHT_RAISE.message(what=observed.exception.describe()),
-                        self.stack_lines(),
-                    ) from None
+                    self._uncaught(observed)
             except GraphBreak as broke:
                 self._broken(inst, broke)
             if self.done:
                 return "return", self.result
+
+    def _uncaught(self, observed: ObservedException) -> NoReturn:
+        """The frame ends by raising: it runs as it is, as with torch, which records a break at the place."""
+        broke = GraphBreak(reasons.UNCAUGHT_RAISE, what=observed.exception.describe())
+        broke.stack = observed.stack or self.stack_lines()
+        raise SkipFrame(broke.reason, broke.message, broke.stack, broke) from None
 
     def _broken(self, inst: Instruction, broke: GraphBreak) -> None:
         if not broke.stack:
@@ -347,7 +348,8 @@ class Frame(Calls):
         return self.object(table[name])
 
     def store_global(self, name: str, value: VariableTracker | None) -> None:
-        if value is None and name not in self.globals:
+        stored, found = self.attempt.effects.global_value(self.globals, name)
+        if value is None and (found is None if stored else name not in self.globals):
             self.raise_(NameError, f"name {name!r} is not defined")
         globals_ = self.globals
         self.attempt.effects.store_global(globals_, lambda to: to.load_globals(globals_), name, value)
@@ -396,9 +398,6 @@ class Frame(Calls):
     # -- with blocks
     def enter_with(self, manager: VariableTracker) -> None:
         real = manager.realize(self)
-        following = self.decoded.instructions[self.inst.index + 1]
-        target = following.handler.target if following.handler is not None else -1
-        depth = len(self.stack)
         if isinstance(real, ContextVariable):
             self.push(ExitVariable(real))
             entered = real.enter(self)
@@ -413,19 +412,19 @@ class Frame(Calls):
                     )
             self.push(abstract.getattr_(self, real, "__exit__"))
             entered = self.call(abstract.getattr_(self, real, "__enter__"), [])
-        self.blocks.append(WithBlock(target, real, self.inst.handler, depth))
         self.push(entered)
 
-    def active_blocks(self) -> list[WithBlock]:
-        """The `with` blocks the current instruction is in, innermost first; the frame's entered list is trimmed."""
-        active = []
-        handler = self.inst.handler
-        by_target = {b.target: b for b in self.blocks}
-        while handler is not None and handler.target in by_target:
-            block = by_target[handler.target]
-            active.append(block)
-            handler = block.outer
-        return active
+    def active_blocks(self) -> tuple[list[WithBlock], bool]:
+        """The `with` blocks that the current instruction is in, outermost first, and whether it is in any other block."""
+        found: list[WithBlock] = []
+        other = False
+        for block in blocks(self.decoded, self.inst.index):
+            if block.kind is not BlockKind.WITH:
+                other = True
+                continue
+            leave = self.stack[block.exit_position].realize(self)
+            found.append(WithBlock(block.exit_position, leave.context if isinstance(leave, ExitVariable) else None))
+        return found, other
 
     # -- functions and imports
     def make_function(
@@ -469,7 +468,3 @@ class Frame(Calls):
                 return self.wrap(self.attempt.root.module(submodule.__name__))
             self.raise_(ImportError, f"cannot import name {name!r} from {real.value.__name__!r} ({real.value.__file__})")
         return real.tp_getattro(self, name)
-
-
-__all__ = ["ABSENT", "Frame", "TupleVariable", "WithBlock", "rows_of"]
-_: type[Tracer]

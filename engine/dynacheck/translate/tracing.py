@@ -22,7 +22,7 @@ from dynacheck.handlers import skip
 from dynacheck.reasons import Reason
 from dynacheck.sources import ABSENT, Captured, FrameView, Node, Root, UserLine
 from dynacheck.translate.effects import SideEffects
-from dynacheck.translate.signals import Restart, Speculation
+from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.variables import exceptions
 from dynacheck.variables.base import GraphBreak, LazyVariable, ObservedException, VariableTracker
 from dynacheck.variables.cells import CellVariable
@@ -250,6 +250,12 @@ class Tracing:
         broke = GraphBreak(reason, **fields)
         broke.stack = self.stack_lines()
         raise broke
+
+    def give_up(self, reason: Reason, **fields: object) -> NoReturn:
+        """Break where torch doesn't split but skips the frame."""
+        broke = GraphBreak(reason, **fields)
+        broke.stack = self.stack_lines()
+        raise SkipFrame(reason, broke.message, broke.stack, broke)
 
     def need_symbols(self) -> NoReturn:
         self.attempt.speculation.symbolic = True

@@ -11,9 +11,10 @@ from dynacheck import errors, reasons
 from dynacheck.config import Config
 from dynacheck.graph.oracle import Oracle
 from dynacheck.graph.recorder import CapturedGraph
+from dynacheck.graph.state import preserved
 from dynacheck.graph.symbolic import SymbolicEnv
-from dynacheck.guards import AmbientState, CompiledGuards, SizeExpression, build_program
-from dynacheck.guards.base import Installed
+from dynacheck.guards import AmbientState, CompiledGuards, Distinct, SizeExpression, build_program
+from dynacheck.guards.base import Installed, relate
 from dynacheck.sources import FrameView, Root, UserLine
 from dynacheck.translate.breaks import Split
 from dynacheck.translate.codegen import Codegen
@@ -91,9 +92,9 @@ def translate(request: TranslateRequest) -> Translation:
         if speculation.attempts > MAX_ATTEMPTS:
             raise errors.InternalError(f"{request.func.__qualname__} was restarted {MAX_ATTEMPTS} times")
         try:
-            return _attempt(request, speculation, ambient)
+            with preserved():  # traced context managers change ambient state for real
+                return _attempt(request, speculation, ambient)
         except Restart:
-            ambient.restore() if hasattr(ambient, "restore") else None
             continue
 
 
@@ -124,6 +125,9 @@ def _attempt(request: TranslateRequest, speculation: Speculation, ambient: Ambie
             raise fullgraph_error(broke)
         Split(frame, inst, broke, codegen).emit()
     code, graph, capture = codegen.finish(request.compile_graph)
+    inputs = [spec.node for spec in graph.inputs if spec.what == "tensor"]
+    if len(inputs) > 1:
+        relate(attempt.root, Distinct(), inputs, frame.line())
     extra = _size_guards(env)
     guards = build_program(attempt.root, ambient, capture, extra, frame.line())
     return Translation("entry", guards, code, None if graph.is_empty else graph, broke, attempt.root)

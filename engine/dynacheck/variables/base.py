@@ -44,6 +44,7 @@ class ObservedException(Exception):
     def __init__(self, exception: VariableTracker) -> None:
         super().__init__(repr(exception))
         self.exception = exception
+        self.stack: tuple[Any, ...] = ()  # user stack at the raise
 
 
 class NotConstant(Exception):

@@ -46,7 +46,9 @@ class ContextVariable(VariableTracker):
         raise NotImplementedError
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
-        if name in ("__enter__", "__exit__", "clone", "__call__"):
+        if name == "__exit__":
+            return ExitVariable(self)
+        if name in ("__enter__", "clone", "__call__"):
             return ContextMethodVariable(self, name)
         return super().tp_getattro(tx, name)
 
@@ -68,8 +70,8 @@ class ContextMethodVariable(CallableVariable):
 
     __slots__ = ("context", "name")
 
-    def __init__(self, context: ContextVariable, name: str) -> None:
-        super().__init__()
+    def __init__(self, context: ContextVariable, name: str, node: Node | None = None) -> None:
+        super().__init__(node)
         self.context = context
         self.name = name
 
@@ -78,9 +80,6 @@ class ContextMethodVariable(CallableVariable):
             return self.context.enter(tx)
         if self.name == "clone":
             return self.context.clone()
-        if self.name == "__exit__":
-            self.context.leave(tx)
-            return tx.constant(None)
         return tx.decorate_with_context(self.context, args)
 
     def reconstruct(self, to: Rebuilder) -> None:
@@ -93,8 +92,8 @@ class ExitVariable(CallableVariable):
 
     __slots__ = ("context",)
 
-    def __init__(self, context: ContextVariable) -> None:
-        super().__init__()
+    def __init__(self, context: ContextVariable, node: Node | None = None) -> None:
+        super().__init__(node)
         self.context = context
 
     def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:

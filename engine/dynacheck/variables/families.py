@@ -13,7 +13,7 @@ from dynacheck import reasons
 from dynacheck.guards import Is, TypeIs
 from dynacheck.sources import CAttr, DictAttr, Node, TypeAttr, instance_dict as raw_instance_dict, type_lookup
 from dynacheck.variables import abstract, exceptions
-from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.contexts import AutocastVariable, GradModeVariable, InferenceModeVariable
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable
@@ -149,7 +149,31 @@ def construct(
     value = cls.value
     if issubclass(value, BaseException):
         return exceptions.construct(tx, value, args, kwargs)
+    if value is torch.nn.ModuleList and not kwargs:
+        return NewModuleListVariable([] if not args else abstract.iterate(tx, args[0]))
     return None
+
+
+class NewModuleListVariable(TupleVariable):
+    """An `nn.ModuleList` made in the frame (a slice of another), which only its own items are asked of."""
+
+    __slots__ = ()
+    python_type = torch.nn.ModuleList
+
+    def like(self, items: list[VariableTracker]) -> VariableTracker:
+        return NewModuleListVariable(items)
+
+    def is_constant(self) -> bool:
+        return False
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        def items() -> None:
+            for item in self.children():
+                to.load(item)
+            to.build_list(len(self.children()))
+
+        to.call_helper(torch.nn.ModuleList, items)
+        to.remember(self)
 
 
 def sequence_iterator(owner: VariableTracker) -> VariableTracker:

@@ -334,10 +334,13 @@ class ObjectMethodVariable(CallableVariable):
     __slots__ = ("name", "owner")
     python_type = BuiltinFunctionType
 
-    def __init__(self, owner: VariableTracker, name: str) -> None:
-        super().__init__()
+    def __init__(self, owner: VariableTracker, name: str, node: Node | None = None) -> None:
+        super().__init__(node)
         self.owner = owner
         self.name = name
+
+    def describe(self) -> str:
+        return f"{self.owner.describe()}.{self.name}"
 
     def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
         return tx.call_named_method(self.owner, self.name, args, kwargs)

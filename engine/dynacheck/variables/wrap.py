@@ -18,11 +18,11 @@ from dynacheck.guards import Absent, CodeIs, EnumIs, Is, MarksAre, TypeIs, Value
 from dynacheck.sources import ABSENT, CAttr, CellContents, Node, type_lookup
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
+from dynacheck.variables.contexts import ContextMethodVariable, ContextVariable, ExitVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
-from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
+from dynacheck.variables.functions import BoundMethodVariable, ObjectMethodVariable, ObjectVariable, UserFunctionVariable
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import ClassVariable, PythonModuleVariable, UserObjectVariable
-from dynacheck.variables.tensor import TensorMethodVariable, TensorVariable
 
 Wrapper = Callable[[Tracer, Node, Any], VariableTracker]
 TABLE: Final[dict[type, Wrapper]] = {}
@@ -155,6 +155,12 @@ def wrap_function(tx: Tracer, node: Node, value: types.FunctionType) -> Variable
 def wrap_method(tx: Tracer, node: Node, value: types.MethodType) -> VariableTracker:
     tx.guard(node, TypeIs(types.MethodType))
     function, owner = tx.wrap(node.child(CAttr("__func__"))), tx.wrap(node.child(CAttr("__self__")))
+    name = value.__name__
+    if name in ("__enter__", "__exit__", "clone"):
+        context = owner.realize(tx)
+        if isinstance(context, ContextVariable):
+            function.realize(tx)
+            return ExitVariable(context, node) if name == "__exit__" else ContextMethodVariable(context, name, node)
     return BoundMethodVariable(function, owner, node)
 
 
@@ -165,17 +171,16 @@ def wrap_builtin_function(tx: Tracer, node: Node, value: Any) -> VariableTracker
     if owner is None or isinstance(owner, (types.ModuleType, type)):
         tx.guard(node, Is(value))
         return ObjectVariable(value, node)
-    if isinstance(owner, torch.Tensor):
-        tensor = tx.wrap(node.child(CAttr("__self__"))).realize(tx)
-        assert isinstance(tensor, TensorVariable)
-        return TensorMethodVariable(tensor, value.__name__)
-    name = value.__name__
-    if type(owner).__module__.startswith("torch"):
+    if type(owner).__module__.startswith("torch") and not isinstance(owner, torch.Tensor):
         tx.guard(node, Is(value))
         return ObjectVariable(value, node)
+    name = value.__name__
     tx.guard(node, TypeIs(types.BuiltinFunctionType))
     tx.guard(node.child(CAttr("__name__")), ValueIs(name))
-    return tx.wrap(node.child(CAttr("__self__"))).realize(tx).tp_getattro(tx, name)
+    bound = tx.wrap(node.child(CAttr("__self__"))).realize(tx)
+    if type(bound) in (ObjectVariable, UserObjectVariable):
+        return ObjectMethodVariable(bound, name, node)
+    return bound.tp_getattro(tx, name)
 
 
 @wraps(types.ModuleType)
@@ -224,7 +229,7 @@ def wrap_random(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 def wrap_module(tx: Tracer, node: Node, value: nn.Module) -> VariableTracker:
     """An nn.Module, structurally: its exact type here, what is read from it where it is read."""
     if isinstance(value, (nn.RNNBase, nn.RNNCellBase)) and isinstance(value, nn.RNNBase):
-        tx.break_(reasons.RNN, what=f"nn.{type(value).__name__}")
+        tx.give_up(reasons.RNN, what=f"nn.{type(value).__name__}")
     tx.guard(node, TypeIs(type(value)))
     return NNModuleVariable(value, node)
 
