@@ -90,6 +90,9 @@ class Machine(Tracer, Protocol):
         annotations: VariableTracker | None,
         closure: VariableTracker | None,
     ) -> VariableTracker: ...
+    def string_items(self, value: VariableTracker) -> dict[str, VariableTracker]:
+        """The items of a dict whose keys are strings."""
+
     def import_name(
         self, name: str, fromlist: VariableTracker, level: VariableTracker
     ) -> VariableTracker: ...

@@ -170,7 +170,7 @@ class Calls(Tracing):
         found = self._handled(raw, [owner, *args], kwargs) if not isinstance(owner, UserObjectVariable) else None
         if found is not None:
             return found
-        target = owner.base if isinstance(owner, UserObjectVariable) else owner
+        target = owner.base or owner if isinstance(owner, UserObjectVariable) else owner
         method = getattr(target, "call_method", None)
         if target is not None and method is not None:
             return method(self, name, list(args), dict(kwargs))  # type: ignore[no-any-return]

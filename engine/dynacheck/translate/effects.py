@@ -92,6 +92,9 @@ class SideEffects:
         self, globals_: dict[str, Any], load: Callable[[Rebuilder], None], name: str, value: VariableTracker | None
     ) -> None:
         names = self.globals_of(globals_, load)
+        if value is None and name not in globals_:
+            names.names.pop(name, None)  # made and deleted in the frame
+            return
         names.names[name] = value
         self._order[names] = None
 

@@ -1,10 +1,9 @@
 """Raising, catching, groups, `with`."""
 
-# ruff: noqa: F811, F821, E711, E712, E741, F541, F601, F632, F842
+# ruff: noqa: F811, F821, E711, E712, E741, F541, F601, F632, F633, F842, UP028
 # mypy: ignore-errors
 
 from __future__ import annotations
-
 
 from opcode_programs import program
 

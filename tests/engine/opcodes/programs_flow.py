@@ -1,6 +1,6 @@
 """Jumps, calls, functions, formats, globals."""
 
-# ruff: noqa: F811, F821, E711, E712, E741, F541, F601, F632, F842
+# ruff: noqa: F811, F821, E711, E712, E741, F541, F601, F632, F633, F842, UP028
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -339,8 +339,8 @@ def formats():
         f"{1}{2}",
         f"{None} {True} {[1, 'a']} {(1,)} {{}}",
         f"{x=:.1f}",
-        "%s-%d" % ("a", 3),
-        "{:>4}".format(7),
+        "%s-%d" % ("a", 3),  # noqa: UP031
+        f"{7:>4}",
     )
 
 

@@ -1,6 +1,6 @@
 """Constants, operators, containers."""
 
-# ruff: noqa: F811, F821, E711, E712, E741, F541, F601, F632, F842
+# ruff: noqa: F811, F821, E711, E712, E741, F541, F601, F632, F633, F842, UP028
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def arithmetic():
 @program
 def float_arithmetic():
     x, y = 0.1, 3
-    return x + y, x - y, x * y, x / y, x // y, x % y, x**y, -x, divmod(7.5, 2), divmod(-7, 2)
+    return +x, +True, x + y, x - y, x * y, x / y, x // y, x % y, x**y, -x, divmod(7.5, 2), divmod(-7, 2)
 
 
 @program

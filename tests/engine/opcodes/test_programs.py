@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import programs_exceptions
-import programs_flow
-import programs_generators
-import programs_objects
-import programs_values
 import pytest
+from every_program import PROGRAMS
 from interpreting import interpreted, plainly
-from opcode_programs import PROGRAMS
 
 
 @pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
