@@ -89,7 +89,6 @@ _ATTRIBUTES: dict[str, Callable[[TensorFacts], Any]] = {
     "is_nested": lambda f: False,
     "is_mkldnn": lambda f: False,
     "name": lambda f: None,
-    "names": lambda f: (None,) * f.ndim,
 }
 
 _METHODS: dict[str, Callable[..., Any]] = {

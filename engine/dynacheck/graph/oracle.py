@@ -17,8 +17,9 @@ from dynacheck.graph import fromfacts, plans
 from dynacheck.graph.facts import Storage, TensorRef
 from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.plans import Plan
-from dynacheck.graph.state import ambient, autocast_state, switches
+from dynacheck.graph.state import ambient, autocast_state, default_device, switches
 from dynacheck.graph.symbolic import SymbolicEnv
+from dynacheck.graph.throwaway import without_function_modes
 
 __all__ = ["DataDependent", "Op", "OperatorRaised", "Oracle", "UnsupportedOperator"]
 
@@ -110,6 +111,20 @@ class Oracle:
             DataDependent: the result depends on the tensors' data.
             UnsupportedOperator: metadata propagation can't tell.
         """
+        if _modes():
+            with without_function_modes():
+                return self._lookup(op, target, args, kwargs, env)
+        return self._lookup(op, target, args, kwargs, env)
+
+    def _lookup(
+        self,
+        op: Op,
+        target: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any] | None,
+        env: SymbolicEnv | None,
+    ) -> Any:
+        """`call`, with no user mode on."""
         refs: list[TensorRef] = []
         key: list[Any] = [target]
         add = key.append
@@ -144,7 +159,7 @@ class Oracle:
         if _any_autocast():
             add(autocast_state())
         if _modes():
-            add(torch.get_default_device())
+            add(default_device())
         add(switches() if target is _ATTENTION else self._switches)
         return self._answer(op, target, args, kwargs, refs, tuple(key))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import overrides
+from torch.utils._device import DeviceContext
 
 _AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "xla", "mtia", "ipu", "privateuseone")
 
@@ -28,6 +29,7 @@ def _autocast_devices() -> tuple[str, ...]:
 
 
 AUTOCAST_DEVICES = _autocast_devices()
+_CPU = torch.device("cpu")
 _mode_stack: Callable[[], list[Any]] = overrides._get_current_function_mode_stack
 
 
@@ -66,28 +68,26 @@ class Ambient:
     switches: tuple[Any, ...]
 
 
+def default_device() -> torch.device:
+    """The device of tensors made without one. Reads the mode stack: asking torch would run user modes."""
+    for mode in reversed(_mode_stack()):
+        if isinstance(mode, DeviceContext):
+            device: torch.device = mode.device
+            return device
+    return _CPU
+
+
 def ambient() -> Ambient:
-    """The ambient state now."""
-    return Ambient(
-        grad=torch.is_grad_enabled(),
-        inference=torch.is_inference_mode_enabled(),
-        autocast=autocast_state(),
-        default_dtype=torch.get_default_dtype(),
-        default_device=torch.get_default_device(),
-        switches=switches(),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Saved:
-    """What `preserved` puts back, beside random states."""
-
-    ambient: Ambient
-    autocast: tuple[tuple[str, bool, torch.dtype], ...]
-    autocast_cache: bool
-    deterministic: tuple[bool, bool]
-    modes: tuple[Any, ...]
-    nesting: int
+    """The ambient state now. Runs no user mode."""
+    with torch._C.DisableTorchFunction():
+        return Ambient(
+            grad=torch.is_grad_enabled(),
+            inference=torch.is_inference_mode_enabled(),
+            autocast=autocast_state(),
+            default_dtype=torch.get_default_dtype(),
+            default_device=default_device(),
+            switches=switches(),
+        )
 
 
 def _autocast_full() -> tuple[tuple[str, bool, torch.dtype], ...]:
@@ -157,23 +157,25 @@ def preserved(devices: Sequence[torch.device] | None = None) -> Iterator[Ambient
     """
     snapshot = ambient()
     modes = tuple(_mode_stack())
-    full = _autocast_full()
-    cache = torch.is_autocast_cache_enabled()
-    rng = RandomStates(devices)
+    with torch._C.DisableTorchFunction():
+        full = _autocast_full()
+        cache = torch.is_autocast_cache_enabled()
+        rng = RandomStates(devices)
     try:
         yield snapshot
     finally:
-        if ambient() != snapshot or _autocast_full() != full:
-            _restore(snapshot, full)
-        if torch.is_autocast_cache_enabled() != cache:
-            torch.set_autocast_cache_enabled(cache)
         now = tuple(_mode_stack())
         if len(now) != len(modes) or any(a is not b for a, b in zip(now, modes)):
             for _ in now:
                 torch._C._pop_torch_function_stack()
             for mode in modes:
                 torch._C._push_on_torch_function_stack(mode)
-        rng.restore()
+        with torch._C.DisableTorchFunction():
+            if ambient() != snapshot or _autocast_full() != full:
+                _restore(snapshot, full)
+            if torch.is_autocast_cache_enabled() != cache:
+                torch.set_autocast_cache_enabled(cache)
+            rng.restore()
         check_unchanged(snapshot)
 
 
