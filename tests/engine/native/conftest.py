@@ -108,6 +108,15 @@ def how(request: pytest.FixtureRequest) -> Iterator[str]:
     _C.force("fallback", 0)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quick_collections() -> Iterator[None]:
+    """The collections that tests ask for need not go through all of torch."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def back_to_default() -> Iterator[None]:
     """Every test leaves the thread's mode off and CPython's own evaluator in place."""

@@ -36,14 +36,13 @@ def build(python: str, folder: Path, sanitize: bool) -> Path:
     for name in ("setup.py", "pyproject.toml", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
     (source / "README.md").touch()
+    built_before = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
     package = source / "engine" / "dynacheck"
-    package.mkdir(parents=True)
-    shutil.copy(ROOT / "engine" / "dynacheck" / "__init__.py", package)
-    shutil.copytree(ROOT / "engine" / "dynacheck" / "csrc", package / "csrc")
+    shutil.copytree(ROOT / "engine" / "dynacheck", package, ignore=built_before)
     environment = {**os.environ, "DYNACHECK_SANITIZE": "1" if sanitize else ""}
     command = [python, "setup.py", "-q", "build_ext", "--build-lib", str(lib)]
     subprocess.run(command, check=True, cwd=source, env=environment, stderr=subprocess.DEVNULL)
-    shutil.copy(package / "__init__.py", lib / "dynacheck")
+    shutil.copytree(package, lib / "dynacheck", dirs_exist_ok=True)
     return lib
 
 
