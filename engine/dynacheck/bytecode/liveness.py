@@ -21,25 +21,32 @@ class Liveness:
     be called without arguments.
     """
 
-    __slots__ = ("_cells", "_masks", "_names")
+    __slots__ = ("_cells", "_live", "_names", "_touched")
 
     def __init__(self, decoded: DecodedCode) -> None:
         self._names = decoded.slots
         self._cells = decoded.cell_slots
-        self._masks = _solve(decoded)
+        self._live, self._touched = _solve(decoded)
 
-    def slots(self, index: int) -> tuple[int, ...]:
-        """Return the live slots before an instruction, ascending."""
-        mask = self._masks[index]
-        return tuple(slot for slot in range(len(self._names)) if mask >> slot & 1)
+    def _listed(self, mask: int, cells: bool) -> tuple[str, ...]:
+        names = enumerate(self._names)
+        return tuple(name for slot, name in names if mask >> slot & 1 and (slot in self._cells) is cells)
 
     def locals(self, index: int) -> tuple[str, ...]:
         """Return the names of live locals (not cells) before an instruction, in slot order."""
-        return tuple(self._names[slot] for slot in self.slots(index) if slot not in self._cells)
+        return self._listed(self._live[index], False)
 
     def cells(self, index: int) -> tuple[str, ...]:
         """Return the names of live cells and free variables before an instruction, in slot order."""
-        return tuple(self._names[slot] for slot in self.slots(index) if slot in self._cells)
+        return self._listed(self._live[index], True)
+
+    def touched(self, index: int) -> tuple[str, ...]:
+        """Return the names of locals that are read, stored or deleted from an instruction on, in slot order.
+
+        What such a local holds, live or not, dies when it is stored or deleted: to keep lifetimes, a frame's
+        continuation has to own it.
+        """
+        return self._listed(self._touched[index], False)
 
 
 def reads_first_argument(decoded: DecodedCode) -> bool:
@@ -68,21 +75,28 @@ def _uses_and_kills(instruction: Instruction, cells: frozenset[int]) -> tuple[in
     return 0, 0
 
 
-def _solve(decoded: DecodedCode) -> list[int]:
-    """Solve the backward data-flow equations; unreached instructions have none live."""
-    instructions = decoded.instructions
+def _solve(decoded: DecodedCode) -> tuple[list[int], list[int]]:
+    """Return the masks of live and of touched slots; unreached instructions have none."""
     cells = decoded.cell_slots
-    count = len(instructions)
-    use, keep = [0] * count, [-1] * count
     unseen = 0
     if reads_first_argument(decoded):
         unseen = 1 | 1 << len(decoded.slots) - 1 - decoded.slots[::-1].index("__class__")
-    for instruction in instructions:
+    use, keep, touch = [], [], []
+    for instruction in decoded:
         uses, kills = _uses_and_kills(instruction, cells)
         if instruction.opname.startswith("CALL"):
             uses |= unseen
-        use[instruction.index], keep[instruction.index] = uses, ~kills
-    live = [0] * count
+        use.append(uses)
+        keep.append(~kills)
+        touch.append(uses | kills)
+    return _backward(decoded, use, keep), _backward(decoded, touch, [-1] * len(touch))
+
+
+def _backward(decoded: DecodedCode, use: list[int], keep: list[int]) -> list[int]:
+    """Solve before = use | after & keep over all paths, exceptions included (those happen before a store)."""
+    instructions = decoded.instructions
+    count = len(instructions)
+    masks = [0] * count
     changed = True
     while changed:
         changed = False
@@ -90,16 +104,16 @@ def _solve(decoded: DecodedCode) -> list[int]:
             instruction = instructions[index]
             out = 0
             if instruction.opcode not in ENDS and index + 1 < count:
-                out = live[index + 1]
+                out = masks[index + 1]
             if instruction.target is not None:
-                out |= live[instruction.target]
+                out |= masks[instruction.target]
             before = use[index] | out & keep[index]
             if instruction.handler is not None:
-                before |= live[instruction.handler.target]
-            if before != live[index]:
-                live[index] = before
+                before |= masks[instruction.handler.target]
+            if before != masks[index]:
+                masks[index] = before
                 changed = True
-    return live
+    return masks
 
 
 _solved: ByCode[Liveness] = ByCode()

@@ -107,8 +107,11 @@ def bound_locals(decoded: DecodedCode):
     return must, may
 
 
-def layout_at(code: CodeType, index: int) -> ResumeLayout | str:
-    """The layout of a frame before an instruction, or why a static one can't be had."""
+def layout_at(code: CodeType, index: int, *, lifetimes: bool = False) -> ResumeLayout | str:
+    """The layout of a frame before an instruction, or why a static one can't be had.
+
+    It has the live locals; with `lifetimes` also those that are dead but stored or deleted later.
+    """
     decoded = decode(code)
     why = why_not_resumable(code, index)
     if why is not None:
@@ -118,7 +121,8 @@ def layout_at(code: CodeType, index: int) -> ResumeLayout | str:
         return "the stack depends on the run"
     nulls = tuple(position for position, null in enumerate(kinds) if null)
     must, may = bound_locals(decoded)
-    live = [name for name in liveness(code).locals(index) if name in may[index]]
+    names = liveness(code).touched(index) if lifetimes else liveness(code).locals(index)
+    live = [name for name in names if name in may[index]]
     if any(name not in must[index] for name in live):
         return "a live local may be unbound"
     return ResumeLayout(flow(decoded).depths[index], tuple(live), nulls)

@@ -52,6 +52,18 @@ def test_handlers_and_delete():
     assert live_at(g, "mark") == ((), ())
 
 
+def test_touched_is_what_a_continuation_must_own():
+    def f(a, b, c):
+        "mark".upper()
+        a = None
+        del b
+        return a
+
+    index = next(i.index for i in decode(f.__code__) if i.argval == "mark")
+    assert live_at(f, "mark") == (("b",), ())
+    assert liveness(f.__code__).touched(index) == ("a", "b")
+
+
 def test_cells():
     def f(a, b):
         def inner():
