@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
-from types import MappingProxyType
+from types import ClassMethodDescriptorType, MappingProxyType
 from typing import Any
 
 import torch
 
-from dynacheck.handlers.folding import fold_call
+from dynacheck.handlers.folding import fold_call, folds
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import UNKNOWN_CALL
 from dynacheck.variables import abstract
@@ -206,6 +206,12 @@ def type_of(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker:
 @handles(MappingProxyType)
 def make_mapping_proxy(tx: Tracer, mapping: Arg, /) -> VariableTracker:
     return tx.break_(UNKNOWN_CALL, what="types.MappingProxyType()")
+
+
+for _scalar in (int, bool, float, complex, str, bytes):
+    for _method, _raw in vars(_scalar).items():
+        if isinstance(_raw, (ClassMethodDescriptorType, staticmethod)) and _method != "__new__":
+            folds(getattr(_scalar, _method))
 
 
 @handles(dict.fromkeys, lazy=True)

@@ -153,7 +153,7 @@ def zip_longest(tx: Tracer, *iterables: Arg, fillvalue: Arg | None = None) -> Va
     steps = (tx.tuple_of(list(found)) for found in native)
     if fillvalue is None:
         return StepsIterator(itertools.zip_longest, steps, sources)
-    return StepsIterator(_zip_longest_filled, steps, [filler, *sources])
+    return StepsIterator(itertools.zip_longest, steps, [filler, *sources], _zip_longest_filled)
 
 
 def _zip_longest_filled(filler: Any, *iterables: Any) -> Any:

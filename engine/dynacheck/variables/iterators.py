@@ -423,17 +423,23 @@ class StepsIterator(IteratorVariable):
         kind: its exact type.
         steps: yields the items; draws from other iterators through the tracer.
         arguments: what the type was called with (iterables as iterators), to rebuild one that has not begun.
+        make: makes it from the arguments, if the type itself doesn't.
     """
 
-    __slots__ = ("arguments", "begun", "kind", "steps")
+    __slots__ = ("arguments", "begun", "kind", "make", "steps")
 
     def __init__(
-        self, kind: Any, steps: Iterator[VariableTracker], arguments: Sequence[VariableTracker]
+        self,
+        kind: Any,
+        steps: Iterator[VariableTracker],
+        arguments: Sequence[VariableTracker],
+        make: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__()
         self.kind = kind
         self.steps = steps
         self.arguments = list(arguments)
+        self.make = kind if make is None else make
         self.begun = False
 
     def get_type(self) -> type:
@@ -449,5 +455,5 @@ class StepsIterator(IteratorVariable):
     def reconstruct(self, to: Rebuilder) -> None:
         if self.begun:
             raise NotImplementedError(f"a {self.kind.__qualname__} that has begun can't be rebuilt")
-        to.call_helper(self.kind, *[_loader(to, a) for a in self.arguments])
+        to.call_helper(self.make, *[_loader(to, a) for a in self.arguments])
         to.remember(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from dynacheck.guards.held import is_constant as is_plain
@@ -31,6 +32,27 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+_IN_PLACE: Final[dict[str, str]] = {
+    "&": "intersection_update",
+    "|": "update",
+    "-": "difference_update",
+    "^": "symmetric_difference_update",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a set's method.
+
+    Args:
+        keys: hash keys, as a set or in order.
+        elements: trackers by hash key.
+    """
+
+    keys: Any
+    elements: dict[Any, VariableTracker]
 
 
 class AbstractSetVariable(BuiltinObject):
@@ -91,22 +113,6 @@ class AbstractSetVariable(BuiltinObject):
         """The elements in the set's order."""
         return [self._elements[k] for k in self.keys(tx)]
 
-    def new(self, keys: Any, *others: AbstractSetVariable) -> VariableTracker:
-        """A new set of this type with these keys, whose trackers this set or the others know."""
-        elements: dict[Any, VariableTracker] = {}
-        for one in (*reversed(others), self):
-            elements.update(one._elements)
-        return type(self)(self.python_type(keys), {k: elements[k] for k in keys})
-
-    def other(self, tx: Tracer, value: VariableTracker) -> AbstractSetVariable:
-        """An argument of a method (any iterable) as a set."""
-        found = data(tx, value)
-        if isinstance(found, AbstractSetVariable):
-            found.read(tx)
-            return found
-        made: AbstractSetVariable = SetVariable.of(tx, abstract.iterate(tx, value))
-        return made
-
     def children(self) -> Sequence[VariableTracker]:
         return tuple(self._elements.values())
 
@@ -131,7 +137,8 @@ class AbstractSetVariable(BuiltinObject):
             return NOT_IMPLEMENTED
         if not isinstance(other, AbstractSetVariable):
             return NOT_IMPLEMENTED
-        return one.new(_ALGEBRA[op](one.keys(tx), other.keys(tx)), other)
+        keys = _ALGEBRA[op](one.keys(tx), other.keys(tx))
+        return type(one)(keys, _known(keys, one._elements, other._elements))
 
     def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
         other = data(tx, other)
@@ -139,36 +146,40 @@ class AbstractSetVariable(BuiltinObject):
             return NOT_IMPLEMENTED
         return tx.constant(_COMPARE[op](self.keys(tx), other.keys(tx)))
 
-    def _combined(self, tx: Tracer, op: str, others: Sequence[VariableTracker]) -> VariableTracker:
-        keys, sets = self.keys(tx), [self.other(tx, o) for o in others]
-        found = set(keys)
-        for one in sets:
-            found = _ALGEBRA[op](found, one.keys(tx))
-        return self.new(found, *sets)
+    def arguments(self, tx: Tracer, values: Sequence[VariableTracker]) -> list[Argument]:
+        """Arguments of a method, which takes any iterables."""
+        return [argument(tx, v) for v in values]
+
+    def _combined(self, tx: Tracer, method: str, values: Sequence[VariableTracker]) -> VariableTracker:
+        """Call set's own method on hash keys, which gives the result's order too."""
+        keys = self.keys(tx)
+        found = self.arguments(tx, values)
+        combined = getattr(keys, method)(*[f.keys for f in found])
+        return type(self)(combined, _known(combined, self._elements, *[f.elements for f in found]))
 
     def m_union(self, tx: Tracer, *others: VariableTracker) -> VariableTracker:
-        return self._combined(tx, "|", others)
+        return self._combined(tx, "union", others)
 
     def m_intersection(self, tx: Tracer, *others: VariableTracker) -> VariableTracker:
-        return self._combined(tx, "&", others)
+        return self._combined(tx, "intersection", others)
 
     def m_difference(self, tx: Tracer, *others: VariableTracker) -> VariableTracker:
-        return self._combined(tx, "-", others)
+        return self._combined(tx, "difference", others)
 
     def m_symmetric_difference(self, tx: Tracer, other: VariableTracker, /) -> VariableTracker:
-        return self._combined(tx, "^", [other])
+        return self._combined(tx, "symmetric_difference", [other])
 
     def m_isdisjoint(self, tx: Tracer, other: VariableTracker, /) -> VariableTracker:
-        return tx.constant(self.keys(tx).isdisjoint(self.other(tx, other).keys(tx)))
+        return tx.constant(self.keys(tx).isdisjoint(argument(tx, other).keys))
 
     def m_issubset(self, tx: Tracer, other: VariableTracker, /) -> VariableTracker:
-        return tx.constant(self.keys(tx) <= self.other(tx, other).keys(tx))
+        return tx.constant(self.keys(tx).issubset(argument(tx, other).keys))
 
     def m_issuperset(self, tx: Tracer, other: VariableTracker, /) -> VariableTracker:
-        return tx.constant(self.keys(tx) >= self.other(tx, other).keys(tx))
+        return tx.constant(self.keys(tx).issuperset(argument(tx, other).keys))
 
     def m_copy(self, tx: Tracer) -> VariableTracker:
-        return self.new(self.keys(tx).copy())
+        return type(self)(self.keys(tx).copy(), dict(self._elements))
 
     def snapshot(self, tx: Tracer) -> Any:
         """A Python copy, when all elements are constants."""
@@ -214,20 +225,18 @@ class SetVariable(AbstractSetVariable):
             keys.add(found)
             self._elements[found] = item
 
-    def _become(self, tx: Tracer, keys: Any, *others: AbstractSetVariable) -> None:
+    def _update_by(self, tx: Tracer, method: str, found: Sequence[Argument]) -> None:
+        """Call set's own in-place method on hash keys."""
         mine = self.change(tx)
-        known: dict[Any, VariableTracker] = {}
-        for one in (*others, self):
-            known.update(one._elements)
-        mine.intersection_update(keys)
-        mine.update(keys)
-        self._elements = {k: known[k] for k in mine}
+        getattr(mine, method)(*[f.keys for f in found])
+        self._elements.update(_known(mine, self._elements, *[f.elements for f in found]))
 
     def nb_inplace(self, tx: Tracer, op: str, right: VariableTracker) -> VariableTracker | object:
         other = data(tx, right)
         if op not in _ALGEBRA or not isinstance(other, AbstractSetVariable):
             return NOT_IMPLEMENTED
-        self._become(tx, _ALGEBRA[op](self.keys(tx), other.keys(tx)), other)
+        other.read(tx)
+        self._update_by(tx, _IN_PLACE[op], [Argument(other.keys(tx), other._elements)])
         return self
 
     def m_add(self, tx: Tracer, item: VariableTracker, /) -> None:
@@ -265,18 +274,13 @@ class SetVariable(AbstractSetVariable):
             self.m_update(tx, items)
 
     def m_intersection_update(self, tx: Tracer, *others: VariableTracker) -> None:
-        self._update_by(tx, "&", others)
+        self._update_by(tx, "intersection_update", self.arguments(tx, others))
 
     def m_difference_update(self, tx: Tracer, *others: VariableTracker) -> None:
-        self._update_by(tx, "-", others)
+        self._update_by(tx, "difference_update", self.arguments(tx, others))
 
     def m_symmetric_difference_update(self, tx: Tracer, other: VariableTracker, /) -> None:
-        self._update_by(tx, "^", [other])
-
-    def _update_by(self, tx: Tracer, op: str, others: Sequence[VariableTracker]) -> None:
-        for other in others:
-            one = self.other(tx, other)
-            self._become(tx, _ALGEBRA[op](self.keys(tx), one.keys(tx)), one)
+        self._update_by(tx, "symmetric_difference_update", [argument(tx, other)])
 
     def hash_key(self, tx: Tracer) -> Any:
         unhashable(tx, self)
@@ -321,6 +325,26 @@ class FrozenSetVariable(AbstractSetVariable):
     def reconstruct(self, to: Rebuilder) -> None:
         to.call_helper(frozenset, lambda: self.push_elements(to))
         to.remember(self)
+
+
+def _known(keys: Any, *sources: dict[Any, VariableTracker]) -> dict[Any, VariableTracker]:
+    """The trackers of keys, of the first source that has each."""
+    known: dict[Any, VariableTracker] = {}
+    for source in reversed(sources):
+        known.update(source)
+    return {k: known[k] for k in keys}
+
+
+def argument(tx: Tracer, value: VariableTracker) -> Argument:
+    """An iterable as a set's method takes it: a set as a set, anything else in its order."""
+    found = data(tx, value)
+    if isinstance(found, AbstractSetVariable):
+        found.read(tx)
+        return Argument(found.keys(tx), found._elements)
+    elements: dict[Any, VariableTracker] = {}
+    for item in abstract.iterate(tx, value):
+        elements.setdefault(item.realize(tx).hash_key(tx), item.realize(tx))
+    return Argument(list(elements), elements)
 
 
 def replace_elements(target: set[Any], elements: set[Any]) -> None:
