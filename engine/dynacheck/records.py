@@ -190,6 +190,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Records:
+    """All records of a report, by kind."""
+
     graphs: tuple[Graph, ...]
     graph_breaks: tuple[GraphBreak, ...]
     recompiles: tuple[Recompile, ...]
@@ -208,9 +210,7 @@ def show(value: Any) -> str:
 
 
 # kinds whose values are descriptions rather than values
-_DESCRIBED = frozenset(
-    "type identity presence code aliasing layout dispatch_keys device training hooks region expression".split()
-)
+_DESCRIBED = ("type", "identity", "presence", "code", "aliasing", "layout", "dispatch_keys", "device", "region")
 
 
 def _shown(kind: str, value: Any) -> str:
