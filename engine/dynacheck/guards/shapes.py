@@ -18,9 +18,8 @@ from dynacheck.guards.base import Change, Guard, Slots
 
 Step = tuple[Any, ...]
 """("size", slot, dim) · ("stride", slot, dim) · ("offset", slot) · ("int", slot) · ("float", slot) · ("const", value) ·
-(operator,) with its operands already on the stack."""
+(operator,) with its operands already on the stack. Loads have operands, operators have none."""
 
-LOADS: Final = ("size", "stride", "offset", "int", "float", "const")
 
 
 def _where(condition: Any, yes: Any, no: Any) -> Any:
@@ -122,7 +121,7 @@ def evaluate(program: Sequence[Step], slots: Slots) -> Any:
     stack: list[Any] = []
     try:
         for step in program:
-            if step[0] in LOADS:
+            if len(step) > 1:
                 stack.append(_load(step, slots))
             else:
                 op = OPERATORS[step[0]]
@@ -147,7 +146,7 @@ def infix(program: Sequence[Step], paths: Sequence[str]) -> str:
     """The expression as Python spells it: `2 <= L['a'].size()[0]`."""
     stack: list[tuple[str, bool]] = []
     for step in program:
-        if step[0] in LOADS:
+        if len(step) > 1:
             stack.append((_spell(step, paths), False))
             continue
         op = OPERATORS[step[0]]
@@ -162,7 +161,7 @@ def infix(program: Sequence[Step], paths: Sequence[str]) -> str:
 def _depth(program: Sequence[Step]) -> int:
     depth = most = 0
     for step in program:
-        depth += 1 if step[0] in LOADS else 1 - OPERATORS[step[0]].arity
+        depth += 1 if len(step) > 1 else 1 - OPERATORS[step[0]].arity
         most = max(most, depth)
         if depth < 1:
             raise ValueError("malformed expression")
@@ -194,7 +193,7 @@ class SizeExpression(Guard):
             if step[0] == "const":
                 if type(step[1]) is int and not -(2**63) <= step[1] < 2**63:
                     return "PYCHECK", ()
-            elif step[0] not in LOADS and not OPERATORS[step[0]].native:
+            elif len(step) == 1 and not OPERATORS[step[0]].native:
                 return "PYCHECK", ()
         if _depth(self.program) > _MAX_STACK:
             return "PYCHECK", ()
@@ -208,7 +207,7 @@ class SizeExpression(Guard):
 
     def changes(self, slots: Slots, paths: Sequence[str] = ()) -> list[Change]:
         names = paths or [str(i) for i in range(len(slots))]
-        loads = list(dict.fromkeys(s for s in self.program if s[0] in LOADS and s[0] != "const"))
+        loads = list(dict.fromkeys(s for s in self.program if len(s) > 1 and s[0] != "const"))
         now = [evaluate((load,), slots) for load in loads]
         if len(loads) == 1:
             load, kind = loads[0], {"size": "size", "stride": "stride"}.get(loads[0][0], "value")

@@ -47,7 +47,8 @@ def _same_dims(then: Dims | None, now: Sequence[int] | None) -> bool:
     return len(then) == len(now) and all(a is None or a == b for a, b in zip(then, now))
 
 
-_COMPRESSED: Final = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+# Layouts that share their dispatch keys, or whose sizes aren't plain numbers.
+_IN_PYTHON: Final = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc, torch.jagged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class TensorMatch(Guard):
     def native_form(self) -> tuple[str, tuple[object, ...]]:
         access = tensor_access()
         code = None if access is None else access.dtype_codes.get(self.dtype)
-        if code is None or self.layout in _COMPRESSED:  # whose dispatch keys are all the same
+        if code is None or self.layout in _IN_PYTHON:
             return "PYCHECK", ()
         index = -1 if self.device.index is None else self.device.index
         return "TENSOR", (
