@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-# Public name -> module that defines it, imported on first use: `import dynacheck` alone loads neither.
+# Public name -> module that defines it, imported on first use: `import dynacheck` loads nothing else.
 _PUBLIC: dict[str, str] = {
     name: module
     for module, names in {
