@@ -212,6 +212,7 @@ static int build_key(Program *p, Node *nd, PyObject *operands) {
     case ACC_FREE:
     case ACC_ITEM:
     case ACC_KEYAT:
+    case ACC_VALUEAT:
         nd->index = (int32_t)PyLong_AsLong(a);
         return PyErr_Occurred() ? -1 : 0;
     case ACC_CAPTURED:

@@ -8,7 +8,7 @@
 
 #define DC_ACCESSORS(X)                                                                                               \
     X(LOCAL) X(FREE) X(GLOBAL) X(BUILTIN) X(MODULE) X(GLOBALS) X(CAPTURED) X(PINNED) X(DICTATTR) X(TYPEOF)             \
-    X(TYPEATTR) X(SLOTATTR) X(CATTR) X(CELL) X(ITEM) X(KEY) X(KEYAT)
+    X(TYPEATTR) X(SLOTATTR) X(CATTR) X(CELL) X(ITEM) X(KEY) X(KEYAT) X(VALUEAT)
 #define DC_OPS(X)                                                                                                     \
     X(TYPE) X(IS) X(VALUE) X(LENGTH) X(KEYS) X(SET) X(HASKEY) X(ABSENT) X(PRESENT) X(CODE) X(TENSOR) X(MARKS)           \
     X(PYCHECK) X(SAME) X(DISTINCT) X(EXPRESSION) X(AMBIENT)
@@ -63,7 +63,7 @@ typedef struct {
 
 typedef struct Node {
     uint8_t accessor;
-    int32_t index; /* LOCAL, FREE, ITEM, KEYAT */
+    int32_t index; /* LOCAL, FREE, ITEM, KEYAT, VALUEAT */
     int32_t slot;  /* -1: none */
     int32_t memo;  /* its place among the values of its group, */
     int32_t up;    /* and its parent's; -1: none */

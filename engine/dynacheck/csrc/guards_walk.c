@@ -105,6 +105,21 @@ static PyObject *key_at(PyObject *dict, Py_ssize_t index) {
     return key;
 }
 
+static PyObject *value_at(PyObject *dict, Py_ssize_t index) {
+    PyObject *key, *value;
+    if (PyODict_Check(dict)) {
+        key = key_at(dict, index);
+        if (key == NULL) return NULL;
+        value = PyDict_GetItemWithError(dict, key);
+        Py_DECREF(key);
+        return Py_XNewRef(value);
+    }
+    Py_ssize_t pos = 0;
+    for (Py_ssize_t i = 0; PyDict_Next(dict, &pos, &key, &value); i++)
+        if (i == index) return Py_NewRef(value);
+    return NULL;
+}
+
 int node_fetch(const Node *nd, PyObject *parent, const GuardFrame *gf, PyObject **value, int *owned) {
     PyObject *v = NULL;
     *owned = 0;
@@ -169,6 +184,10 @@ int node_fetch(const Node *nd, PyObject *parent, const GuardFrame *gf, PyObject 
         break;
     case ACC_KEYAT:
         if (PyDict_Check(parent)) v = key_at(parent, nd->index);
+        *owned = 1;
+        break;
+    case ACC_VALUEAT:
+        if (PyDict_Check(parent)) v = value_at(parent, nd->index);
         *owned = 1;
         break;
     }
