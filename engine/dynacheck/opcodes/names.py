@@ -88,7 +88,12 @@ def load_attr(tx: Machine, inst: Instruction) -> None:
         tx.push(NULL)
 
 
-@opcode("LOAD_SUPER_ATTR", since=(3, 12), until=(3, 12), leaves=one_or_method)
+def one_attribute(inst: Instruction) -> int | None:
+    """What LOAD_SUPER_ATTR leaves; its method form can't be run by itself."""
+    return None if inst.flag else 1
+
+
+@opcode("LOAD_SUPER_ATTR", since=(3, 12), until=(3, 12), leaves=one_attribute)
 def load_super_attr_312(tx: Machine, inst: Instruction) -> None:
     name: Any = inst.argval
     owner, cls, self_ = tx.popn(3)
@@ -98,7 +103,7 @@ def load_super_attr_312(tx: Machine, inst: Instruction) -> None:
     tx.push(value)
 
 
-@opcode("LOAD_SUPER_ATTR", since=(3, 13), leaves=one_or_method)
+@opcode("LOAD_SUPER_ATTR", since=(3, 13), leaves=one_attribute)
 def load_super_attr(tx: Machine, inst: Instruction) -> None:
     name: Any = inst.argval
     owner, cls, self_ = tx.popn(3)

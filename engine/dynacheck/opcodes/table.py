@@ -132,7 +132,7 @@ class Row:
     name: str
     since: Version
     until: Version
-    leaves: int | Callable[[Instruction], int] | None
+    leaves: int | Callable[[Instruction], int | None] | None
     handler: Handler
 
     def left_by(self, inst: Instruction) -> int | None:
@@ -151,7 +151,7 @@ def opcode(
     *names: str,
     since: Version = FIRST,
     until: Version = LAST,
-    leaves: int | Callable[[Instruction], int] | None = None,
+    leaves: int | Callable[[Instruction], int | None] | None = None,
 ) -> Callable[[Handler], Handler]:
     """Register a handler for opcodes of a range of versions.
 

@@ -17,6 +17,7 @@ from dynacheck.translate.resume import ResumeLayout, call_resume, resume_code, s
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.variables.base import GraphBreak, VariableTracker
 from dynacheck.variables.contexts import ContextVariable
+from dynacheck.versions import PY313
 
 JUMPS = {
     "POP_JUMP_FORWARD_IF_TRUE": True, "POP_JUMP_BACKWARD_IF_TRUE": True, "POP_JUMP_IF_TRUE": True,
@@ -76,7 +77,7 @@ class Split:
         if inst.opname in JUMPS or inst.opname in KEEPING_JUMPS:
             assert inst.target is not None
             targets = [inst.index + 1, inst.target]
-        elif row is None or row.leaves is None:
+        elif row is None or row.left_by(inst) is None:
             self.give_up(reasons.BREAK_NOT_RESUMABLE, why=f"{inst.opname} can't be run by itself")
             return
         else:
@@ -138,13 +139,19 @@ class Split:
 
     def _instruction(self, names: list[str], exits: dict[int, str]) -> None:
         frame, inst, build = self.frame, self.inst, self.codegen.build
-        row = frame.rows[inst.index]
-        assert row is not None and row.leaves is not None
-        pops = pops_of(inst, row.leaves)
+        leaves = self._leaves()
+        pops = pops_of(inst, leaves)
         lower = frame.stack[: len(frame.stack) - pops]
+        method = leaves == 2 and inst.opname in ("LOAD_ATTR", "LOAD_METHOD")
+        under = method and not PY313  # where the NULL beside the attribute is
 
         def run() -> None:
-            if inst.opname == "CALL" and inst.kwnames:
+            if method:  # run as a plain attribute load, since what the method form leaves depends on the attribute
+                build.load_attr(str(inst.argval))
+                build.push_null()
+                if under:
+                    build.swap(2)
+            elif inst.opname == "CALL" and inst.kwnames:
                 build.call(inst.arg, inst.kwnames)
             elif inst.opname == "CALL":
                 build.call(inst.arg)
@@ -152,8 +159,17 @@ class Split:
                 Copier(build, frame.decoded).copy(inst, handler=False)
 
         self._inside(run, exits)
-        depth = len(lower) + row.leaves
-        self._resume(inst.index + 1, depth, lower, names, exits)
+        left = [NULL] if under else []
+        depth = len(lower) + leaves
+        nulls = (depth - 1,) if method and not under else ()
+        self._resume(inst.index + 1, depth, [*lower, *left], names, exits, nulls)
+
+    def _leaves(self) -> int:
+        """How many values the instruction leaves."""
+        row = self.frame.rows[self.inst.index]
+        leaves = None if row is None else row.left_by(self.inst)
+        assert leaves is not None
+        return leaves
 
     def _inside(self, run: Callable[[], None], exits: dict[int, str]) -> None:
         """Run the instruction inside the active `with` blocks: enter them, run it, leave them also if it raises."""
@@ -184,9 +200,7 @@ class Split:
             build.pop()
         handler, after = build.label(), build.label()
         depth = len(self.frame.stack)
-        row = self.frame.rows[self.inst.index]
-        assert row is not None and row.leaves is not None
-        kept = depth - pops_of(self.inst, row.leaves)
+        kept = depth - pops_of(self.inst, self._leaves())
         with build.covered(handler, kept):
             run()
         for name in reversed(managers):
@@ -212,12 +226,18 @@ class Split:
         self._resume(inst.target, len(lower) + keep, lower, names, exits)
 
     def _resume(
-        self, index: int, depth: int, lower: list[VariableTracker], names: list[str], exits: dict[int, str]
+        self,
+        index: int,
+        depth: int,
+        lower: list[VariableTracker],
+        names: list[str],
+        exits: dict[int, str],
+        left_nulls: tuple[int, ...] = (),
     ) -> None:
         """Call the resume function for an instruction with the stack as it is now."""
         frame, codegen = self.frame, self.codegen
         build = codegen.build
-        nulls = tuple(i for i, v in enumerate(lower) if v is NULL)
+        nulls = (*(i for i, v in enumerate(lower) if v is NULL), *left_nulls)
         live = liveness(frame.code).locals(index)
         kept = tuple(n for n in names if n in live)
         blocks = tuple(sorted(exits))
