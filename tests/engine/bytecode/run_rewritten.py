@@ -1,20 +1,19 @@
 """Runs a test module of the standard library with the frame hook on and every function's code rewritten.
 
-Usage: run_rewritten.py MODE MODULE. MODE is `rebuilt` (the same code again), `copied` (body copied, other slot
-numbers, bigger frame) or `split` (every function split at some instruction, the rest in a resume function).
+Usage: run_rewritten.py MODE MODULE. MODE is `rebuilt` (the same code again), `copied` (body copied, other slots,
+bigger frame) or `split` (every function split at some instruction, the rest in a resume function).
 """
 
 import sys
 import unittest
 from importlib import import_module
 
-from splitting import layout_at, split
-
 from dynacheck import _C
 from dynacheck.bytecode.assemble import assemble
 from dynacheck.bytecode.build import Builder
 from dynacheck.bytecode.copying import Copier, rebuild
 from dynacheck.bytecode.decode import decode
+from splitting import layout_at, split
 
 COUNTS = {"rewritten": 0, "left": 0}
 SEES_FRAMES = ("locals", "vars", "exec", "eval", "dir", "_getframe", "stack", "currentframe", "settrace")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from functools import lru_cache
 from types import CodeType, FunctionType
 
 import resume_cases
@@ -24,6 +25,7 @@ from resume_cases import LOG
 CASES_FILE = resume_cases.__file__
 
 
+@lru_cache(maxsize=64)
 def stack_kinds(decoded: DecodedCode) -> list[list[bool | None] | None]:
     """Before each instruction, whether each stack entry is NULL; None: that depends on the run."""
     result: list[list[bool | None] | None] = [None] * len(decoded)
@@ -74,6 +76,7 @@ def is_method(instruction):
     )
 
 
+@lru_cache(maxsize=64)
 def bound_locals(decoded: DecodedCode):
     """(surely bound, maybe bound) local names before each instruction."""
     names = decoded.slots

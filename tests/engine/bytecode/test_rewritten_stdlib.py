@@ -29,7 +29,7 @@ def cases():
             yield pytest.param(mode, f"test_{name}", marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("mode, module", cases())
+@pytest.mark.parametrize("mode, module", list(cases()))
 def test_rewritten(mode, module):
     if importlib.util.find_spec("test") is None or importlib.util.find_spec(f"test.{module}") is None:
         pytest.skip("the interpreter came without its tests")
