@@ -1,7 +1,7 @@
 """Runs a test module of the standard library with the frame hook on and every function's code rewritten.
 
-Usage: run_rewritten.py MODE MODULE. MODE is `rebuilt` (the same code again), `copied` (body copied, other slots,
-bigger frame) or `split` (every function split at some instruction, the rest in a resume function).
+Usage: run_rewritten.py MODE MODULE. MODE is `rebuilt` (the same code again), `copied` (body copied, other
+slots, bigger frame) or `split` (every function split at some instruction, the rest in a resume function).
 """
 
 import sys
