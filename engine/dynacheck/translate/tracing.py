@@ -29,6 +29,7 @@ from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
 from dynacheck.variables.functions import ObjectVariable, UserFunctionVariable
 from dynacheck.variables.objects import PythonModuleVariable
+from dynacheck.variables.results import CONTAINERS
 from dynacheck.variables.sequences import NamedTupleVariable, SizeVariable, TupleVariable, ListVariable
 from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.variables.tensor import TensorVariable
@@ -178,9 +179,8 @@ class Tracing:
         return found
 
     def constant(self, value: object) -> VariableTracker:
-        if type(value) is tuple:
-            return TupleVariable([self.constant(v) for v in value])
-        return ConstantVariable(value)
+        make = CONTAINERS.get(type(value))
+        return ConstantVariable(value) if make is None else make(self, value)
 
     def object(self, value: object) -> VariableTracker:
         if is_constant_value(value):
@@ -242,6 +242,13 @@ class Tracing:
         return self.attempt.oracle.attribute(ref, name, *args, env=self.attempt.env, **kwargs)
 
     # -- exceptions and breaks
+    @property
+    def handled_exception(self) -> VariableTracker | None:
+        for frame in reversed(self.attempt.frames):
+            if frame.exceptions:
+                return frame.exceptions[-1]  # type: ignore[no-any-return]
+        return None
+
     def raise_(self, exc_type: type[BaseException], *args: object) -> NoReturn:
         values = [a if isinstance(a, VariableTracker) else self.constant(a) for a in args]
         raise ObservedException(exceptions.new_exception(self, exc_type, values))

@@ -21,6 +21,7 @@ from dynacheck.variables.base import (
 from dynacheck.variables.iterators import IndexIterator
 from dynacheck.variables.methods import BuiltinMethodVariable
 from dynacheck.variables.results import fold, python_value
+from dynacheck.variables.strings import format_method, join, percent
 
 SCALAR_TYPES: Final[frozenset[type]] = frozenset(
     (NoneType, bool, int, float, complex, str, bytes, EllipsisType, NotImplementedType)
@@ -182,6 +183,10 @@ class ConstantVariable(VariableTracker):
         self, tx: Tracer, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
         """Run a builtin method of the constant for real."""
+        if name == "join" and len(args) == 1 and isinstance(self.value, (str, bytes)):
+            return join(tx, self.value, args[0])
+        if name == "format" and isinstance(self.value, str):
+            return format_method(tx, self.value, args, kwargs)
         try:
             values = [python_value(tx, a) for a in args]
             named = {k: python_value(tx, v) for k, v in kwargs.items()}
@@ -254,7 +259,7 @@ class ConstantVariable(VariableTracker):
         if pair is not None:
             return fold(tx, BINARY[op], *pair)
         if op == "%" and left is self and isinstance(self.value, (str, bytes)):
-            return fold(tx, operator.mod, self.value, self._operand(tx, right, "`%`"))
+            return percent(tx, self.value, right)
         return NOT_IMPLEMENTED
 
     def nb_unary(self, tx: Tracer, op: str) -> VariableTracker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, NoneType, UnionType
 from typing import Any
 
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE
@@ -83,6 +83,14 @@ class ObjectVariable(CallableVariable):
 
     def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
         return tx.call_object(self, args, kwargs)
+
+    def nb_binary(
+        self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker
+    ) -> VariableTracker | object:
+        sides = [getattr(v, "value", NotImplemented) for v in (left, right)]
+        if op != "|" or not all(isinstance(s, (type, UnionType, NoneType)) for s in sides):
+            return NOT_IMPLEMENTED
+        return ObjectVariable(sides[0] | sides[1])  # `int | None`
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         return tx.object_attribute(self, name)

@@ -1,0 +1,101 @@
+"""Text made of values that aren't constants: `%`, `str.format`, `str.join`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dynacheck.variables import abstract
+from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
+from dynacheck.variables.results import python_value
+
+
+class _Shown:
+    """A tracker inside a real formatting operation: its text is what the traced program would give."""
+
+    __slots__ = ("_tracker", "_tx")
+
+    def __init__(self, tx: Tracer, tracker: VariableTracker) -> None:
+        self._tx = tx
+        self._tracker = tracker
+
+    def __str__(self) -> str:
+        return _text(self._tx, abstract.str_(self._tx, self._tracker))
+
+    def __repr__(self) -> str:
+        return _text(self._tx, abstract.repr_(self._tx, self._tracker))
+
+    def __format__(self, spec: str) -> str:
+        return _text(self._tx, abstract.format_value(self._tx, self._tracker, None, self._tx.constant(spec)))
+
+    def __getattr__(self, name: str) -> Any:
+        return _shown(self._tx, abstract.getattr_(self._tx, self._tracker, name))
+
+    def __getitem__(self, key: Any) -> Any:
+        return _shown(self._tx, abstract.getitem(self._tx, self._tracker, self._tx.constant(key)))
+
+
+def _text(tx: Tracer, value: VariableTracker) -> str:
+    text: str = abstract.constant_of(tx, value, "formatting")
+    return text
+
+
+def _shown(tx: Tracer, value: VariableTracker) -> Any:
+    """A constant as itself, anything else as something that formats like it."""
+    try:
+        return python_value(tx, value)
+    except NotConstant:
+        return _Shown(tx, value)
+
+
+def _run(tx: Tracer, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> VariableTracker:
+    try:
+        return tx.constant(fn(*args, **kwargs))
+    except (
+        TypeError,
+        ValueError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        OverflowError,
+        UnicodeError,
+    ) as error:
+        tx.raise_(type(error), *error.args)
+
+
+def percent(tx: Tracer, template: str | bytes, value: VariableTracker) -> VariableTracker:
+    """`template % value`."""
+    value = value.realize(tx)
+    kind = value.get_type()
+    if tuple in kind.__mro__:
+        return _run(tx, lambda: template % tuple(_shown(tx, i) for i in abstract.iterate(tx, value)))
+    if dict in kind.__mro__:
+        keys = [(python_value(tx, k), k) for k in abstract.iterate(tx, value)]
+        items = {key: _shown(tx, abstract.getitem(tx, value, k)) for key, k in keys}
+        return _run(tx, lambda: template % items)
+    return _run(tx, lambda: template % (_shown(tx, value),))
+
+
+def format_method(
+    tx: Tracer, template: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    """`template.format(*args, **kwargs)`."""
+    named = {k: _shown(tx, v) for k, v in kwargs.items()}
+    return _run(tx, template.format, *[_shown(tx, a) for a in args], **named)
+
+
+def join(tx: Tracer, separator: str | bytes, iterable: VariableTracker) -> VariableTracker:
+    """`separator.join(iterable)`."""
+    if not abstract.is_iterable(iterable.realize(tx)):
+        tx.raise_(TypeError, "can only join an iterable")
+    items = [i.realize(tx) for i in abstract.iterate(tx, iterable)]
+    values = [i.as_constant(tx) if i.is_constant() else _Named.of(i) for i in items]
+    return _run(tx, lambda: separator.join(values))
+
+
+class _Named:
+    """Something that is no string, for the wording of the error."""
+
+    @staticmethod
+    def of(value: VariableTracker) -> Any:
+        return type(value.get_type().__name__, (), {})()
