@@ -26,7 +26,7 @@ LAYERS = (
     ("translate",),
     ("backends",),
     ("runtime",),
-    ("api", "report", "records", "counting", "hints", "logs", "testing"),
+    ("api", "report", "records", "counting", "hints", "artifacts", "testing"),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 MAX_LINES, MAX_FUNCTION = 600, 80

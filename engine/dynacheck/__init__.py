@@ -13,7 +13,7 @@ _PUBLIC: dict[str, str] = {
         "config": "configured",
         "errors": "BackendError ConstraintViolationError DynacheckError FailOnRecompileLimitHit InternalError "
         "InvalidBackend RecompileError Unsupported",
-        "logs": "logs",
+        "artifacts": "logs",
         "report": "Report observe",
     }.items()
     for name in names.split()

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from dynacheck import events as ev
-from dynacheck import logs
+from dynacheck import artifacts as logs
 
 HERE = os.path.abspath("script.py")
 CODE = ev.CodeRef(HERE, 3, "fn", "fn")
@@ -114,7 +114,7 @@ def test_nothing_observes_when_all_is_off():
 )
 def test_the_environment_variable(value, part):
     program = (
-        "from dynacheck import events as ev, logs\n"
+        "from dynacheck import events as ev, artifacts as logs\n"
         "logs.start_from_settings()\n"
         "code = ev.CodeRef('/s.py', 3, 'fn', 'fn')\n"
         "ev.observers.emit(ev.EntryAdded(ev.CompileId(0, 1), code, 1, True, True, (), None))"

@@ -1,0 +1,163 @@
+"""Writes the reference pages that follow from the code. `--check` only says which aren't up to date.
+
+Run it from the repository's root: `python docs/generate.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dynacheck
+import pytest_dynacheck
+from dynacheck import artifacts, config, events, reasons
+from dynacheck.guards.base import KINDS
+from dynacheck.hints import hint_for
+from pytest_dynacheck import _marks, _options
+
+HERE = Path(__file__).parent / "reference"
+NOTE = "<!-- written by docs/generate.py -->\n"
+
+
+def _first(value: Any) -> str:
+    """The first sentence of a docstring."""
+    return " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [" | ".join(head), " | ".join("---" for _ in head), *(" | ".join(map(_cell, row)) for row in rows)]
+    return "\n".join(f"| {line} |" for line in lines) + "\n"
+
+
+def _signature(value: Any) -> str:
+    if inspect.isclass(value):
+        return ""
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return ""
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+
+
+def engine() -> str:
+    """Public names of the engine."""
+    names = [(name, getattr(dynacheck, name)) for name in dynacheck.__all__]
+    rows = [(f"`{name}`", _first(value)) for name, value in names]
+    signatures = "\n".join(f"{name}{_signature(value)}" for name, value in names if _signature(value))
+    settings = [
+        (f"`{name}`", f"`{spec.default!r}`", spec.metadata["help"], f"`DYNACHECK_{name.upper()}`")
+        for name, spec in config.Config.__dataclass_fields__.items()
+    ]
+    return "\n".join(
+        [
+            "# The engine: `import dynacheck`",
+            "",
+            "Names, arguments and meaning are those of `torch.compile`'s API where it has them.",
+            "",
+            _table(("name", "what it is"), rows),
+            "```text",
+            signatures,
+            "```",
+            "",
+            "## Settings",
+            "",
+            "`with dynacheck.configured(recompile_limit=2): ...`, or an environment variable.",
+            "",
+            _table(("setting", "default", "meaning", "environment"), settings),
+            "## Logs",
+            "",
+            f"`DYNACHECK_LOGS=` or `dynacheck.logs(...)`: {', '.join(f'`{name}`' for name in artifacts.ARTIFACTS)}.",
+            "",
+        ]
+    )
+
+
+def plugin() -> str:
+    """Markers, options, fixtures and names of the plugin."""
+    options = [
+        (f"`{o.flag}={o.metavar}`", f"`{o.dest}`", f"`{o.variable}`", o.help)
+        for o in (*_options.OPTIONS, _options.STRICT)
+        if o is not _options.STRICT
+    ]
+    strict = _options.STRICT
+    options.append(("", f"`{strict.dest}`", f"`{strict.variable}`", strict.help))
+    options += [
+        ("`--dynacheck`", "", "", "observe every test and print a table; judges nothing by itself"),
+        ("`--dynacheck-fullgraph`", "", "", "compile with fullgraph=True unless the marker allows graph breaks"),
+        ("", "`verbosity_dynacheck`", "", "verbosity of the reports; that of pytest by default"),
+    ]
+    names = [(f"`{name}`", _first(getattr(pytest_dynacheck, name))) for name in pytest_dynacheck.__all__]
+    return "\n".join(
+        [
+            "# The plugin",
+            "",
+            "## Markers",
+            "",
+            *(f"- `{line.partition(': ')[0]}`: {line.partition(': ')[2]}" for line in _marks.LINES),
+            "",
+            "## Options",
+            "",
+            "A marker wins over the command line, that over the environment, that over the ini file.",
+            "",
+            _table(("option", "ini", "environment", "meaning"), options),
+            "## Names",
+            "",
+            _table(("name", "what it is"), names),
+        ]
+    )
+
+
+def causes() -> str:
+    """Reasons of breaks and skips, kinds of recompiles."""
+    rows = [(f"`{r.id}`", r.title, r.text, r.hint) for r in reasons.all_reasons()]
+    kinds = [(f"`{kind}`", hint_for(events.ChangeRow(kind, "x", "x", 1, 2))) for kind in KINDS]
+    return "\n".join(
+        [
+            "# Causes",
+            "",
+            "Every cause has one key, without line numbers, the same in reports and in `allow`:",
+            "",
+            "- `break:<reason>@<file>:<function>`",
+            "- `recompile:<kind>:<source>@<file>:<function>`",
+            "- `eager:<limit, skip or stance>@<file>:<function>`",
+            "- `nothing-compiled`",
+            "",
+            "## Reasons",
+            "",
+            "DC1xx: the graph breaks. DC2xx: the frame is given up. DC3xx: the frame is left alone by rule.",
+            "",
+            _table(("id", "reason", "text", "what to do"), rows),
+            "## Kinds of recompiles",
+            "",
+            _table(("kind", "what to do"), kinds),
+        ]
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {"engine.md": engine, "plugin.md": plugin, "causes.md": causes}
+
+
+def main(check: bool) -> int:
+    stale = []
+    for name, page in PAGES.items():
+        text = NOTE + page()
+        path = HERE / name
+        if not path.exists() or path.read_text() != text:
+            stale.append(name)
+            if not check:
+                path.write_text(text)
+    if check and stale:
+        print(f"not up to date: {', '.join(stale)}; run: python docs/generate.py")
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))
