@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from dynacheck.handlers.registry import handles
-from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.base import CantRebuild, Tracer, VariableTracker
 from dynacheck.variables.functions import BoundMethodVariable, CallableVariable, UserFunctionVariable
 from dynacheck.variables.mappings import DictVariable
 
@@ -37,7 +37,7 @@ class SignatureVariable(CallableVariable):
 
     def reconstruct(self, to: Any) -> None:
         if isinstance(self.value, inspect.Parameter):
-            raise NotImplementedError("a parameter of a signature can't be rebuilt")
+            raise CantRebuild("a parameter of a signature")
         to.call_helper(inspect.signature, lambda: to.load(self.function))
 
 

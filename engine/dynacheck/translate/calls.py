@@ -14,7 +14,7 @@ from torch import nn
 from dynacheck import interop, reasons
 from dynacheck.graph.oracle import OperatorRaised
 from dynacheck.guards import Is
-from dynacheck.handlers import registry, skip, torch_operators, torch_tensors
+from dynacheck.handlers import annotations, registry, skip, torch_operators, torch_tensors
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, type_lookup
 from dynacheck.translate.arguments import bind_arguments
 from dynacheck.translate.tracing import Tracing
@@ -46,7 +46,7 @@ class Calls(Tracing):
     def _handled(
         self, value: Any, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker | None:
-        handler = registry.lookup(value)
+        handler = registry.lookup(value) or annotations.lookup(value)
         return None if handler is None else handler(self, *args, **kwargs)
 
     def call_object(

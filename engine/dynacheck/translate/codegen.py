@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
+import torch
+
 from dynacheck.bytecode.assemble import assemble
 from dynacheck.bytecode.build import Builder
 from dynacheck.bytecode.ops import Label
@@ -58,6 +60,11 @@ def offset_of(tensor: Any, index: int) -> int:
     """The storage offset of a tensor (used by rewritten code)."""
     found: int = tensor.storage_offset()
     return found
+
+
+def scalar_tensor(value: float) -> torch.Tensor:
+    """A float that the graph takes as a 0-d tensor (used by rewritten code)."""
+    return torch.tensor(value, dtype=torch.float64)
 
 
 _SYMBOL_LOADS: dict[str, Callable[[Any, int], int]] = {"size": size_of, "stride": stride_of, "offset": offset_of}
@@ -337,7 +344,10 @@ class Codegen:
             build.call_function_ex()
         else:
             for spec in graph.inputs:
-                if spec.what in ("int", "float"):
+                if spec.what == "float":
+                    self.call_helper(scalar_tensor, lambda: spec.node.emit(self))
+                    continue
+                if spec.what == "int":
                     spec.node.emit(self)
                     continue
                 index = position[spec.node]

@@ -23,7 +23,7 @@ from dynacheck.translate.calls import Calls
 from dynacheck.translate.signals import Restart, SkipFrame
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables import abstract
-from dynacheck.variables.base import GraphBreak, ObservedException, VariableTracker
+from dynacheck.variables.base import CantRebuild, GraphBreak, ObservedException, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.contexts import ContextVariable, ExitVariable
 from dynacheck.variables.functions import UserFunctionVariable
@@ -362,7 +362,7 @@ class Frame(Calls):
         name = globals_.get("__name__", "")
         module = sys.modules.get(name)
         if module is None or module.__dict__ is not globals_:
-            raise NotImplementedError(f"globals of {name} can't be reached")
+            raise CantRebuild(f"the globals of {name}")
         self.attempt.root.module(name).emit(to)
         to.load_attr("__dict__")
 
@@ -387,13 +387,6 @@ class Frame(Calls):
     @property
     def exc_info(self) -> list[VariableTracker]:
         return self.exceptions
-
-    @property
-    def handled_exception(self) -> VariableTracker | None:
-        for frame in reversed(self.attempt.frames):
-            if frame.exceptions:
-                return frame.exceptions[-1]  # type: ignore[no-any-return]
-        return None
 
     # -- with blocks
     def enter_with(self, manager: VariableTracker) -> None:

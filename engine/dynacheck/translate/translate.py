@@ -21,7 +21,7 @@ from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.translate.tracing import Attempt
-from dynacheck.variables.base import GraphBreak
+from dynacheck.variables.base import CantRebuild, GraphBreak
 
 MAX_ATTEMPTS = 200
 
@@ -116,14 +116,20 @@ def _attempt(request: TranslateRequest, speculation: Speculation, ambient: Ambie
     if how == "return":
         if not attempt.graph.calls:
             return Translation("plain", build_program(attempt.root, ambient), root=attempt.root)
-        codegen.replay(attempt.effects, [value])
-        codegen.load(value)
-        codegen.build.return_value()
     else:
         inst, broke = value
         if request.fullgraph:
             raise fullgraph_error(broke)
-        Split(frame, inst, broke, codegen).emit()
+    try:
+        if broke is None:
+            codegen.replay(attempt.effects, [value])
+            codegen.load(value)
+            codegen.build.return_value()
+        else:
+            Split(frame, inst, broke, codegen).emit()
+    except CantRebuild as error:
+        reason = reasons.BREAK_NOT_RESUMABLE
+        raise SkipFrame(reason, reason.message(why=str(error)), frame.stack_lines(), broke) from error
     code, graph, capture = codegen.finish(request.compile_graph)
     inputs = [spec.node for spec in graph.inputs if spec.what == "tensor"]
     if len(inputs) > 1:

@@ -51,6 +51,18 @@ class NotConstant(Exception):
     """`as_constant` was asked of a value that is not one."""
 
 
+class CantRebuild(Exception):
+    """A value made in the frame that rewritten code can't make again: the frame can't end or be split with it alive.
+
+    Args:
+        what: the value, in the user's words.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} can't be rebuilt")
+        self.what = what
+
+
 NOT_IMPLEMENTED = object()
 """What a binary slot returns when it does not know the other operand."""
 
@@ -334,11 +346,11 @@ class VariableTracker:
 
         Containers with identity call `to.remember(self)` after pushing the empty or full object.
         """
-        raise NotImplementedError(f"{type(self).__name__} can't be rebuilt")
+        raise CantRebuild(self.describe())
 
     def write_back(self, to: Rebuilder) -> None:
         """Emit code that brings the object that existed before the frame to this tracker's contents."""
-        raise NotImplementedError(f"{type(self).__name__} can't be written back")
+        raise CantRebuild(self.describe())
 
     def children(self) -> Sequence[VariableTracker]:
         """The trackers it holds, for walks (liveness, escape)."""

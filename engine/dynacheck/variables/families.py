@@ -14,6 +14,7 @@ from dynacheck.guards import Is, TypeIs
 from dynacheck.sources import CAttr, DictAttr, Node, TypeAttr, instance_dict as raw_instance_dict, type_lookup
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.callables import CachedFunctionVariable, PartialVariable
 from dynacheck.variables.contexts import AutocastVariable, GradModeVariable, InferenceModeVariable
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable
@@ -67,7 +68,13 @@ def wrap_range(tx: Tracer, node: Node, value: range) -> VariableTracker:
 @wraps(functools.partial)
 def wrap_partial(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, TypeIs(functools.partial))
-    return tx.sourced_partial(node, value)
+    return PartialVariable.sourced(tx, node)
+
+
+@wraps(type(functools.lru_cache(len)))
+def wrap_cached_function(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, Is(value))
+    return CachedFunctionVariable(value, node)
 
 
 @wraps(torch.no_grad, torch.enable_grad)

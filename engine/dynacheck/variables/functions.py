@@ -10,7 +10,7 @@ from typing import Any
 
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE
 from dynacheck.sources import CAttr, DictAttr, Node
-from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import NOT_IMPLEMENTED, CantRebuild, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
 
 VARARGS, VARKEYWORDS = 0x04, 0x08
@@ -110,7 +110,7 @@ def _address(value: Any, module: str | None) -> tuple[str, str]:
     """Where an object can be imported from.
 
     Raises:
-        NotImplementedError: nowhere.
+        CantRebuild: nowhere.
     """
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", "")
     for candidate in (module, "builtins", "torch", "operator", "math"):
@@ -120,7 +120,7 @@ def _address(value: Any, module: str | None) -> tuple[str, str]:
                     return candidate, name
             except AttributeError:
                 continue
-    raise NotImplementedError(f"{value!r} can't be rebuilt")
+    raise CantRebuild(repr(value))
 
 
 def importable(address: tuple[str, str]) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from dynacheck.sources import ABSENT, type_lookup
 from dynacheck.variables import abstract
-from dynacheck.variables.base import ObservedException, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import CantRebuild, ObservedException, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.methods import BuiltinObject
 
 
@@ -454,6 +454,6 @@ class StepsIterator(IteratorVariable):
 
     def reconstruct(self, to: Rebuilder) -> None:
         if self.begun:
-            raise NotImplementedError(f"a {self.kind.__qualname__} that has begun can't be rebuilt")
+            raise CantRebuild(f"a {self.kind.__qualname__} that has begun")
         to.call_helper(self.make, *[_loader(to, a) for a in self.arguments])
         to.remember(self)
