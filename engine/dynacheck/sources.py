@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol, TypeGuard, TypeVar, cast
 
 from dynacheck import _C
 
@@ -30,6 +30,14 @@ class _Absent:
 
 
 ABSENT = _Absent()
+
+
+_T = TypeVar("_T")
+
+
+def is_a(value: object, cls: type[_T]) -> TypeGuard[_T]:
+    """`isinstance` by the object's real type: asking for `__class__` could run user code."""
+    return issubclass(type(value), cls)
 
 
 class Emitter(Protocol):
@@ -304,7 +312,7 @@ class TypeOf(Accessor):
 
 def type_lookup(cls: type, name: str) -> object:
     """What `_PyType_Lookup` finds: the raw entry of the first class of the MRO that has the name, or ABSENT."""
-    if not isinstance(cls, type):
+    if not is_a(cls, type):
         return ABSENT
     for c in type.__dict__["__mro__"].__get__(cls):
         found = type.__dict__["__dict__"].__get__(c).get(name, _MISSING)
@@ -422,7 +430,7 @@ class CellContents(Accessor):
 
 def list_item(obj: list[Any] | tuple[Any, ...], index: int) -> object:
     """Item of a list or tuple (or subclass) by the builtin's own rule, whatever the subclass overrides."""
-    return list.__getitem__(obj, index) if isinstance(obj, list) else tuple.__getitem__(obj, index)
+    return list.__getitem__(obj, index) if is_a(obj, list) else tuple.__getitem__(obj, index)
 
 
 def dict_item(obj: dict[Any, Any], key: object) -> object:
@@ -441,9 +449,9 @@ class Item(Accessor):
         return (self.index,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
-        if isinstance(base, list):
+        if is_a(base, list):
             return list.__getitem__(base, self.index) if self.index < list.__len__(base) else ABSENT
-        if isinstance(base, tuple):
+        if is_a(base, tuple):
             return tuple.__getitem__(base, self.index) if self.index < tuple.__len__(base) else ABSENT
         return ABSENT
 
@@ -466,7 +474,7 @@ class Key(Accessor):
         return (self.key,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
-        return dict.get(base, self.key, ABSENT) if isinstance(base, dict) else ABSENT
+        return dict.get(base, self.key, ABSENT) if is_a(base, dict) else ABSENT
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         to.call_helper(dict_item, load_base, lambda: to.load_const(self.key))
@@ -491,7 +499,7 @@ class Key(Accessor):
 
 def dict_keys_of(d: dict[Any, Any]) -> Iterator[Any]:
     """The keys of a dict (or a subclass) in its order, whatever the subclass overrides."""
-    return OrderedDict.__iter__(d) if isinstance(d, OrderedDict) else dict.__iter__(d)
+    return OrderedDict.__iter__(d) if is_a(d, OrderedDict) else dict.__iter__(d)
 
 
 def dict_key_at(d: dict[Any, Any], index: int) -> object:
@@ -513,7 +521,7 @@ class KeyAt(Accessor):
         return (self.index,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
-        return dict_key_at(base, self.index) if isinstance(base, dict) else ABSENT
+        return dict_key_at(base, self.index) if is_a(base, dict) else ABSENT
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         to.call_helper(dict_key_at, load_base, lambda: to.load_const(self.index))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from dynacheck.guards.base import Change, Installed
 from dynacheck.guards.program import CompiledGuards
 from dynacheck.sources import ABSENT, DictAttr, FrameView, Node, UserLine
@@ -100,6 +102,14 @@ def _changes(installed: Installed, slots: Sequence[Any], paths: Sequence[str]) -
     return installed.guard.changes(slots, paths)
 
 
+def values_of(installed: Installed, frame: FrameView) -> list[Any]:
+    """The values that a guard looks at, in a frame; read without torch function modes."""
+    if not installed.nodes:
+        return []
+    with torch._C.DisableTorchFunction():
+        return [node.fetch(frame) for node in installed.nodes]
+
+
 def failures_of(installed: Installed, frame: FrameView) -> list[Failure]:
     """What one guard has against a frame; nothing when it passes.
 
@@ -107,7 +117,7 @@ def failures_of(installed: Installed, frame: FrameView) -> list[Failure]:
         installed: the guard and its nodes.
         frame: the frame's values.
     """
-    slots = [node.fetch(frame) for node in installed.nodes]
+    slots = values_of(installed, frame)
     if installed.guard.check(slots):
         return []
     paths = [node.user_path for node in installed.nodes]
@@ -133,7 +143,7 @@ def mirror(compiled: CompiledGuards, frame: FrameView) -> bool:
         GuardMismatch: the two disagree.
     """
     native = compiled.check(frame)
-    failing = [i for i in compiled.installed if not i.guard.check([n.fetch(frame) for n in i.nodes])]
+    failing = [i for i in compiled.installed if not i.guard.check(values_of(i, frame))]
     if native == bool(failing):
         raise GuardMismatch(
             f"native verdict {'pass' if native else 'fail'}, failing in Python: {[i.text() for i in failing]}"

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import torch
 
-from dynacheck.sources import ABSENT, instance_dict
+from dynacheck.sources import ABSENT, instance_dict, is_a
 
 _BY_VALUE: Final = frozenset({int, str, bytes, bool, type(None), type(...), type(NotImplemented)})
 _BY_IDENTITY: Final = frozenset({torch.dtype, torch.layout, torch.memory_format, torch.qscheme})
@@ -119,7 +119,7 @@ class Held:
         self._parts: tuple[Held | None, ...] = ()
         self._get: Callable[[], Any] = lambda: ABSENT
         self.how = "weak"
-        if isinstance(value, enum.Enum):
+        if is_a(value, enum.Enum):
             self.how, self.owner = "enum", Held(cls)
         elif cls in DESCRIPTORS:
             self.how, self.owner, self._parts = "descriptor", Held(value.__objclass__), (Held(cls),)
@@ -228,13 +228,13 @@ def _owns_nothing(value: Any) -> bool:
 def describe(value: Any) -> str:
     """A short name for any object, made without running user code and without addresses."""
     cls = type(value)
-    if isinstance(value, type):
+    if is_a(value, type):
         module, name = (
             type.__dict__["__module__"].__get__(value),
             type.__dict__["__qualname__"].__get__(value),
         )
         return name if module == "builtins" else f"{module}.{name}"
-    if isinstance(value, enum.Enum):
+    if is_a(value, enum.Enum):
         member = (instance_dict(value) or {}).get("_name_")
         return f"{cls.__name__}.{member}"
     if cls is types.FunctionType:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 from dynacheck.guards.base import Change, Guard, Slots
 from dynacheck.guards.held import Held, constant_key, describe, is_constant, is_native_constant, plain
-from dynacheck.sources import ABSENT, dict_keys_of
+from dynacheck.sources import ABSENT, dict_keys_of, is_a
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -123,7 +123,7 @@ _SIZED: Final = (list, tuple, dict, set, frozenset, str, bytes, bytearray, deque
 def builtin_length(value: Any) -> int | None:
     """Length by the rule of the builtin container the value is (or derives from); None when it is none of them."""
     for cls in _SIZED:
-        if isinstance(value, cls):
+        if is_a(value, cls):
             return cls.__len__(value)
     return None
 
@@ -213,7 +213,7 @@ class KeysAre(Guard):
 
     def check(self, slots: Slots) -> bool:
         d = slots[0]
-        if not isinstance(d, dict) or dict.__len__(d) != len(self.keys):
+        if not is_a(d, dict) or dict.__len__(d) != len(self.keys):
             return False
         return all(map(_element_matches, self.keys, dict_keys_of(d)))
 
@@ -222,7 +222,7 @@ class KeysAre(Guard):
         then = [_element_text(k) for k in self.keys]
         now = (
             [repr(k) if is_constant(k) else describe(k) for k in dict_keys_of(d)]
-            if isinstance(d, dict)
+            if is_a(d, dict)
             else describe(d)
         )
         return Change("keys", then, now)
@@ -286,11 +286,11 @@ class HasKey(Guard):
         return (self.key, int(self.present))
 
     def check(self, slots: Slots) -> bool:
-        return isinstance(slots[0], dict) and dict.__contains__(slots[0], self.key) == self.present
+        return is_a(slots[0], dict) and dict.__contains__(slots[0], self.key) == self.present
 
     def explain(self, slots: Slots) -> Change:
         states = ("absent", "present")
-        now = states[not self.present] if isinstance(slots[0], dict) else describe(slots[0])
+        now = states[not self.present] if is_a(slots[0], dict) else describe(slots[0])
         return Change("presence", states[self.present], now, f"key {describe(self.key)}")
 
     def text(self, paths: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 
 from dynacheck.guards.base import Change, Guard, Slots
-from dynacheck.sources import ABSENT
+from dynacheck.sources import ABSENT, is_a
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,11 @@ class StorageOverlap(Guard):
     native_op: ClassVar[str] = "PYCHECK"
 
     def check(self, slots: Slots) -> bool:
-        return all(isinstance(t, torch.Tensor) for t in slots) and overlapping_pairs(slots) == self.pairs
+        return all(is_a(t, torch.Tensor) for t in slots) and overlapping_pairs(slots) == self.pairs
 
     def explain(self, slots: Slots) -> Change:
         now: Any = "missing tensors"
-        if all(isinstance(t, torch.Tensor) for t in slots):
+        if all(is_a(t, torch.Tensor) for t in slots):
             now = sorted(overlapping_pairs(slots))
         return Change("aliasing", sorted(self.pairs), now, "pairs of overlapping tensors")
 

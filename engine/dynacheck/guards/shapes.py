@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 import torch
 
 from dynacheck.guards.base import Change, Guard, Slots
+from dynacheck.sources import is_a
 
 Step = tuple[Any, ...]
 """("size", slot, dim) · ("stride", slot, dim) · ("offset", slot) · ("int", slot) · ("float", slot) · ("const", value) ·
@@ -102,7 +103,7 @@ def _load(step: Step, slots: Slots) -> Any:
         if type(value) is not (int if step[0] == "int" else float):
             raise _Undefined
         return value
-    if not isinstance(value, torch.Tensor):
+    if not is_a(value, torch.Tensor):
         raise _Undefined
     with torch._C.DisableTorchFunction():
         try:

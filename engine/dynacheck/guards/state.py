@@ -72,6 +72,10 @@ def _function_disabled() -> int:
 
 def _default_device() -> str | None:
     device = torch.utils._device.CURRENT_DEVICE
+    for i in range(torch._C._len_torch_function_stack()):
+        mode = torch._C._get_function_stack_at(i)
+        if type(mode) is torch.utils._device.DeviceContext:  # `with torch.device(...)` sets nothing else
+            device = mode.device
     return None if device is None else str(device)
 
 
