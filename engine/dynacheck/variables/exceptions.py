@@ -65,18 +65,20 @@ class ExceptionVariable(UserObjectVariable):
     sourced exception the rest is read through its node. `attrs` is the instance dict, as for any object.
     """
 
-    __slots__ = ("builtin", "init", "init_kwargs", "new_args")
+    __slots__ = ("builtin", "given", "init", "init_kwargs", "new_args")
 
     def __init__(
         self, cls: type, args: Sequence[VariableTracker] = (), value: Any = None, node: Node | None = None
     ) -> None:
         super().__init__(cls, value, node)
         self.builtin: dict[str, VariableTracker] = {}
+        self.given: dict[str, VariableTracker] = {}
+        """Parts as the class itself sets them: rebuilding the exception gives them by itself."""
         self.new_args: tuple[VariableTracker, ...] = tuple(args)
         self.init: tuple[VariableTracker, ...] | None = None
         self.init_kwargs: dict[str, VariableTracker] = {}
         if node is None:
-            self.builtin["args"] = TupleVariable(list(args))
+            self.builtin["args"] = self.given["args"] = TupleVariable(list(args))
 
     @classmethod
     def sourced(cls, node: Node) -> ExceptionVariable:
@@ -94,7 +96,7 @@ class ExceptionVariable(UserObjectVariable):
         """An attribute of the C part."""
         found = self.builtin.get(name)
         if found is None:
-            found = self.builtin[name] = self._read(tx, name)
+            found = self.builtin[name] = self.given[name] = self._read(tx, name)
         return found
 
     def _read(self, tx: Tracer, name: str) -> VariableTracker:
@@ -129,10 +131,12 @@ class ExceptionVariable(UserObjectVariable):
         self.init, self.init_kwargs = tuple(args), dict(kwargs)
         if issubclass(base, BaseExceptionGroup):
             return
-        for name, value in fields(tx, base, self.init, kwargs).items():
+        made = fields(tx, base, self.init, kwargs)
+        for name, value in made.items():
             self.set_part(tx, name, value)
         if issubclass(base, OSError) and 3 <= len(args) <= 5:
             self.set_part(tx, "args", TupleVariable(list(args[:2])))
+        self.given.update((name, self.builtin[name]) for name in ("args", *made))
 
     # -- attributes
     def data_descriptor(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:
@@ -230,8 +234,10 @@ class ExceptionVariable(UserObjectVariable):
         made = (*self.new_args, *(self.init or ()), *self.init_kwargs.values())
         return (*super().children(), *made, *self.builtin.values())
 
-    def _store_parts(self, to: Rebuilder, names: Sequence[str]) -> None:
-        for name in names:
+    def _store_parts(self, to: Rebuilder) -> None:
+        changed = [n for n, v in self.builtin.items() if n != "__traceback__" and self.given.get(n) is not v]
+        # storing a cause suppresses the context, so that flag comes last
+        for name in sorted(changed, key=lambda n: n == "__suppress_context__"):
             self._store_part(to, name, self.builtin[name])
 
     def _store_part(self, to: Rebuilder, name: str, value: VariableTracker) -> None:
@@ -256,18 +262,12 @@ class ExceptionVariable(UserObjectVariable):
             keywords,
         )
         to.remember(self)
-        # storing a cause suppresses the context, so that flag comes last
-        parts = [n for n in ("__cause__", "__context__", "__suppress_context__") if n in self.builtin]
-        self._store_parts(to, parts)
+        self._store_parts(to)
         self._store_attributes(to)
 
     def write_back(self, to: Rebuilder) -> None:
-        names = [n for n, v in self.builtin.items() if n != "__traceback__" and not self._untouched(n, v)]
-        self._store_parts(to, sorted(names, key=lambda n: n == "__suppress_context__"))
+        self._store_parts(to)
         super().write_back(to)
-
-    def _untouched(self, name: str, value: VariableTracker) -> bool:
-        return self.node is not None and value.node is self.node.child(CAttr(name))
 
 
 def _load_tuple(to: Rebuilder, values: Sequence[VariableTracker]) -> None:
@@ -531,7 +531,8 @@ def _construct_group(
     elif not plain and issubclass(cls, Exception):
         tx.raise_(TypeError, f"Cannot nest BaseExceptions in '{cls.__name__}'")
     group = ExceptionVariable(cls, args)
-    group.builtin["message"] = message
-    group.builtin["exceptions"] = TupleVariable(items)
+    parts: dict[str, VariableTracker] = {"message": message, "exceptions": TupleVariable(items)}
+    group.builtin.update(parts)
+    group.given.update(parts)
     _run_init(tx, group, args, kwargs)
     return group

@@ -20,6 +20,7 @@ from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.contexts import ContextMethodVariable, ContextVariable, ExitVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
+from dynacheck.variables.exceptions import ExceptionVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectMethodVariable, ObjectVariable, UserFunctionVariable
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import ClassVariable, PythonModuleVariable, UserObjectVariable
@@ -70,6 +71,9 @@ def _by_kind(tx: Tracer, node: Node, value: Any) -> VariableTracker:
         return wrap_module(tx, node, value)
     if isinstance(value, type):
         return wrap_class(tx, node, value)
+    if isinstance(value, BaseException):
+        tx.guard(node, TypeIs(type(value)))
+        return ExceptionVariable.sourced(node)
     if isinstance(value, enum.Enum):
         tx.guard(node, EnumIs(value))
         return ConstantVariable(value, node)
