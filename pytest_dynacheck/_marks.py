@@ -88,6 +88,7 @@ def plan_of(item: pytest.Item, settings: Settings) -> Plan:
             plan.allow.setdefault(glob, at_most)
     if not marks:
         plan.limits.update(settings.defaults)
+    plan.limits = {count: plan.limits[count] for count in COUNTS if count in plan.limits}
     return plan
 
 

@@ -90,7 +90,7 @@ def _breaks(report: Any, verdict: Verdict, verbosity: int) -> str:
     lines: list[str] = []
     limit = _ROWS[verbosity]
     for record in report.graph_breaks[:limit]:
-        times = f", {record.times} times" if record.times > 1 else ""
+        times = f", met {record.times} times" if record.times > 1 and verbosity else ""
         lines.append(f"{record.file}:{record.line} in {record.function}: {record.title}{times}")
         if record.text:
             lines.append(f"      {record.text.strip()}")
@@ -155,10 +155,18 @@ def _once(report: Any, record: Any, verbosity: int) -> list[str]:
 
 
 def _diff(change: Any) -> list[str]:
-    what = change.source + (f" ({change.detail})" if change.detail and change.detail != change.source else "")
     where = f"assumed at {change.file}:{change.line}" if change.line else ""
     code = f"  {change.text.strip()}" if change.text else ""
-    return [f"  {what:<40} {where}{code}".rstrip(), f"-   {change.was}", f"+   {change.became}"]
+    return [f"  {_what(change):<40} {where}{code}".rstrip(), f"-   {change.was}", f"+   {change.became}"]
+
+
+def _what(change: Any) -> str:
+    """The value in the user's words, with the part of it that changed."""
+    return (
+        f"{change.source} ({change.detail})"
+        if change.detail not in ("", change.source)
+        else str(change.source)
+    )
 
 
 def _again(report: Any, records: list[Any]) -> list[str]:
@@ -169,15 +177,16 @@ def _again(report: Any, records: list[Any]) -> list[str]:
         f"{_head(report, first)} {len(records)} times: entries {first.entry} to {last.entry}, "
         f"{total * 1e3:.0f} ms{_at(report, last)}"
     ]
-    change = first.changes[0] if first.changes else None
-    if change is None:
+    changes = [record.changes[0] for record in records if record.changes]
+    if not changes:
         return lines
-    where = f"  assumed at {change.file}:{change.line}  {change.text.strip()}" if change.line else ""
-    history = report.history(records)
+    change, history = changes[0], report.history(records)
     note = f": {history.note}" if history.note else ""
-    lines.append(f"  {change.source}: {values(history.values)}{note}")
-    lines += [where] if where else []
-    lines += [f"  hint: {change.hint}"] if change.hint else []
+    lines.append(f"  {_what(change)}: {values(history.values)}{note}")
+    if change.line:
+        lines.append(f"  assumed at {change.file}:{change.line}  {change.text.strip()}")
+    hints = dict.fromkeys(c.hint for c in reversed(changes) if c.hint)
+    lines += [f"  hint: {hint}" for hint in list(hints)[:2]]
     return lines
 
 

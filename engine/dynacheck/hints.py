@@ -14,7 +14,7 @@ from dynacheck.events import ChangeRow
 from dynacheck.records import Change
 
 _BY_KIND = {
-    "size": "sizes 0 and 1 always have entries of their own; for other sizes use mark_dynamic",
+    "size": "a size that varies is dynamic after one recompile, or from the start with mark_dynamic",
     "stride": "make the memory format the same on every call, e.g. x.contiguous()",
     "dtype": "convert to one dtype before the call",
     "device": "move the tensor to one device before the call",
@@ -59,6 +59,8 @@ def hint_for(change: ChangeRow) -> str:
     """One sentence on what to do about a failed guard; "" if there is nothing useful to say."""
     if change.hint:
         return change.hint
+    if change.kind == "size" and {change.then, change.now} & {0, 1}:
+        return "sizes 0 and 1 have entries of their own, whatever is marked dynamic; don't call it with them"
     if change.kind != "value":
         return _BY_KIND.get(change.kind, "")
     kind, where = type(change.then), "forward" if is_attribute(change.source) else "the compiled function"
@@ -105,7 +107,7 @@ def history_of(changes: Sequence[Change]) -> History:
 
 
 def _note(change: Change, values: tuple[Any, ...]) -> str:
-    if not all(type(v) is int for v in values) or len(values) < 3:
+    if change.kind != "value" or not all(type(v) is int for v in values) or len(values) < 3:
         return ""
     steps = [b - a for a, b in itertools.pairwise(values)]
     if not (all(s > 0 for s in steps) or all(s < 0 for s in steps)):
