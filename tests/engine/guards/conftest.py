@@ -1,9 +1,25 @@
 """Small frames to guard."""
 
+import types
+
 import pytest
 import torch
 from dynacheck import _C
-from dynacheck.guards import build_program, install, mirror, relate
+from dynacheck.guards import (
+    Absent,
+    CodeIs,
+    Distinct,
+    KeysAre,
+    LengthIs,
+    NoMarks,
+    TensorMatch,
+    TypeIs,
+    ValueIs,
+    build_program,
+    install,
+    mirror,
+    relate,
+)
 from dynacheck.sources import FrameView, Root, UserLine
 
 HERE = UserLine("model.py", 3, "forward")
@@ -78,3 +94,58 @@ def same_global_state():
     grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
     yield
     assert torch.is_grad_enabled() == grad and torch.get_default_dtype() == dtype
+
+
+def guard_module(node, module, capture):
+    """Guards on a module as translating its forward leaves them: types, what was read of instances and classes, tensors."""
+    install(node, TypeIs(type(module)), HERE)
+    install(node.attr("forward"), Absent(), HERE)
+    install(node.attr("training"), ValueIs(module.training), HERE)
+    for name in ("_forward_hooks", "_forward_pre_hooks"):
+        install(node.attr(name), LengthIs(len(getattr(module, name))), HERE)
+    forward = node.class_attr("forward")
+    if isinstance(type(module).__dict__.get("forward"), types.FunctionType):
+        install(forward, CodeIs(type(module).forward), HERE)
+    for name, tensor in {**module._parameters, **module._buffers}.items():
+        place = node.attr("_parameters" if name in module._parameters else "_buffers").key(name)
+        if tensor is None:
+            install(place, ValueIs(None), HERE)
+        else:
+            install(place, TensorMatch.of(tensor), HERE)
+            install(place, NoMarks(), HERE)
+            capture.append(place)
+    for name, child in module._modules.items():
+        guard_module(node.attr("_modules").key(name), child, capture)
+    if module._modules:
+        install(node.attr("_modules"), KeysAre(module._modules), HERE)
+
+
+def module_program(module, x, ambient=None):
+    """The guards of `module.forward(x)`; captures its tensors."""
+    root = Root(FrameView(call, (module, x)))
+    capture = []
+    guard_module(root.local("self", 0), module, capture)
+    install(root.local("x", 1), TensorMatch.of(x), HERE)
+    install(root.local("x", 1), NoMarks(), HERE)
+    if len(capture) > 1:
+        relate(root, Distinct(), [*capture, root.local("x", 1)], HERE)
+    return build_program(root, ambient, capture)
+
+
+def call(self, x):
+    return self(x)
+
+
+class Module:
+    """Guard programs of whole modules."""
+
+    program = staticmethod(module_program)
+
+    @staticmethod
+    def frame(module, x):
+        return FrameView(call, (module, x))
+
+
+@pytest.fixture
+def modules():
+    return Module
