@@ -8,13 +8,16 @@ import importlib
 _PUBLIC: dict[str, str] = {
     name: module
     for module, names in {
-        "api": "compile reset",
+        "api": "cache_entries compile disable error_on_graph_break graph_break is_compiling reset",
         "backends.registry": "list_backends register_backend",
         "config": "configured",
         "errors": "BackendError ConstraintViolationError DynacheckError FailOnRecompileLimitHit InternalError "
         "InvalidBackend RecompileError Unsupported",
         "artifacts": "logs",
+        "marks": "allow_in_graph assume_constant_result disallow_in_graph forbid_in_graph mark_dynamic mark_static "
+        "mark_unbacked maybe_mark_dynamic nonstrict_trace substitute_in_graph",
         "report": "Report observe",
+        "runtime.stance": "set_stance",
     }.items()
     for name in names.split()
 }

@@ -48,3 +48,34 @@ def torch_stance() -> str | None:
 def is_torch_disabled(fn: Any) -> bool:
     """True for what `torch.compiler.disable` (or `torch._dynamo.disable`) returned or marked."""
     return bool(getattr(fn, "_torchdynamo_disable", False))
+
+
+def optimized_module() -> type[Any] | None:
+    """torch's class of compiled modules, if its module is loaded."""
+    frame = loaded("torch._dynamo.eval_frame")
+    return getattr(frame, "OptimizedModule", None) if frame is not None else None
+
+
+def torch_rule(obj: Any) -> tuple[str, Any] | None:
+    """What `torch.compiler.allow_in_graph` and its relatives were told about a function, as `dynacheck.marks` names it.
+
+    Returns:
+        The kind and the function to trace instead, or None.
+    """
+    rules = loaded("torch._dynamo.trace_rules")
+    if rules is None:
+        return None
+    replacement = getattr(obj, "__dict__", {}).get("__torch_dynamo_polyfill__")
+    if replacement is not None:
+        return "substitute", replacement
+    for name, kind in (
+        ("_nonstrict_trace_callable_ids", "nonstrict"),
+        ("_allowed_callable_ids", "allow"),
+        ("_disallowed_callable_ids", "disallow"),
+    ):
+        # torch fills these tables itself when they are first read: only what users added is asked for
+        table = getattr(rules, name, None)
+        ids = getattr(table, "function_ids", None)
+        if ids and id(obj) in ids:
+            return kind, None
+    return None

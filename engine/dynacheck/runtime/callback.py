@@ -1,55 +1,23 @@
-"""What the frame hook calls when no entry serves a frame: decide, translate, hand over, commit."""
+"""What the frame hook calls when no entry serves a frame: leave it alone, refuse it, or have it translated."""
 
 from __future__ import annotations
 
-import time
-import traceback
-from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
-from dynacheck import _C, config, errors, events
-from dynacheck.backends.contract import Backend
+import torch
+
+from dynacheck import _C, config, errors, events, interop, reasons
 from dynacheck.events import observers
-from dynacheck.graph.state import preserved
 from dynacheck.handlers import skip
-from dynacheck.runtime.capture import GraphHandOver
-from dynacheck.runtime.codes import (
-    CodeData,
-    EntryRecord,
-    caller_line,
-    code_ref,
-    compile_id,
-    counted_entries,
-    in_scope,
-    stack_lines,
-)
+from dynacheck.runtime import calls, limits, misses
+from dynacheck.runtime.codes import CodeData, EntryRecord, code_ref, compile_id, counted_entries, in_scope
 from dynacheck.runtime.dynamic import ShapePolicy
 from dynacheck.runtime.engine import engine
-from dynacheck.runtime.regions import info_of
-from dynacheck.translate.signals import SkipFrame
-from dynacheck.translate.translate import Translation, TranslateRequest, translate
-
-
-@dataclass(slots=True, eq=False)
-class Job:
-    """One compile: what the frames below a compiled callable are translated with.
-
-    Args:
-        backend: where graphs go.
-        region: what its entries belong to.
-        fullgraph: a break is an error.
-        dynamic: torch's `dynamic`.
-        isolation: its number if its entries, limit and history are its own.
-        limit: its own recompile limit, or None.
-    """
-
-    backend: Backend
-    region: _C.Region
-    fullgraph: bool = False
-    dynamic: bool | None = None
-    isolation: int | None = None
-    limit: int | None = None
+from dynacheck.runtime.job import INLINE_CODE, Job
+from dynacheck.runtime.miss import Miss
+from dynacheck.runtime.relevance import concerns_tensors
+from dynacheck.runtime.stance import stances
 
 
 class FrameCallback:
@@ -64,154 +32,188 @@ class FrameCallback:
     def __init__(self, job: Job) -> None:
         self.job = job
 
-    def __call__(self, func: FunctionType, args: tuple[Any, ...], state: _C.CodeState) -> Any:
+    def __call__(self, func: FunctionType, args: tuple[Any, ...], state: _C.CodeState) -> _C.Entry | bool | None:
+        """Decide about a frame.
+
+        Args:
+            func: its function.
+            args: the values of its argument slots.
+            state: what hangs on its code object.
+
+        Returns:
+            The entry that serves it; None to run it as it is; False to run it, and all below, with existing entries only.
+        """
         code = func.__code__
-        if code is not INLINE_CODE and skip.why_frame_skipped(code) is not None:
-            state.skip = True
+        if _left_alone(func, state):
             return None
-        with engine.lock:
-            found = self._serving(func, args, state)
-            if found is not None:
-                return found
-            return Miss(self.job, func, args, state).translate()
-
-    def _serving(self, func: FunctionType, args: tuple[Any, ...], state: _C.CodeState) -> _C.Entry | None:
-        """An entry that another thread made meanwhile."""
-        for entry in state.entries:
-            if entry.region is self.job.region and entry.alive:
-                if entry.program is None or entry.program.check(args, func):
-                    return entry
-        return None
+        data = engine.numbers.data(state)
+        if data.given_up is not None:
+            if observers.active:
+                observers.emit(events.RanEagerly(code_ref(code), "skip", data.given_up, call=calls.number()))
+            return None
+        if code is not self.job.root and not concerns_tensors(func, args):
+            return None
+        if _ambient_mode(func):
+            return None
+        return _Decision(self.job, func, args, state, data).answer()
 
 
-class Miss:
-    """One frame that no entry serves, while it is being translated. Lives as long as the callback runs."""
+def _left_alone(func: FunctionType, state: _C.CodeState) -> bool:
+    """Frames that are never translated, by rule or because they are disabled; marked so that the hook knows."""
+    code = func.__code__
+    if code is INLINE_CODE:
+        return False
+    why = skip.why_frame_skipped(code)
+    if interop.is_torch_disabled(func):
+        # torch's own wrapper runs all below it as it is; a function that bears the mark itself is left out alone
+        if why is not None:
+            state.skip_recursive = True
+        else:
+            state.skip = True
+        return True
+    if why is not None:
+        state.skip = True
+        return True
+    return False
 
-    def __init__(self, job: Job, func: FunctionType, args: tuple[Any, ...], state: _C.CodeState) -> None:
+
+def _ambient_mode(func: FunctionType) -> bool:
+    """Modes and transforms that a translated frame would not see: the frame runs as it is, this time."""
+    if torch._C._len_torch_dispatch_stack():
+        what = "a TorchDispatchMode"
+    elif torch._C._functorch.peek_interpreter_stack() is not None:
+        what = "a function transform"
+    else:
+        return False
+    if observers.active:
+        reason = reasons.AMBIENT_STATE
+        text = reason.message(what=what)
+        observers.emit(events.FrameSkipped(code_ref(func.__code__), reason.id, text, call=calls.number()))
+    return True
+
+
+class _Decision:
+    """Whether one frame is translated."""
+
+    def __init__(
+        self, job: Job, func: FunctionType, args: tuple[Any, ...], state: _C.CodeState, data: CodeData
+    ) -> None:
         self.job = job
         self.func = func
         self.args = args
         self.state = state
-        self.code: CodeType = func.__code__
-        self.data: CodeData = engine.numbers.data(state)
-        self.id = compile_id(self.data)
+        self.data = data
         self.settings = config.snapshot()
-        self.handover = GraphHandOver(job.backend, self.id, self.code.co_qualname)
-        self.started = time.perf_counter()
 
-    def translate(self) -> _C.Entry | None:
-        """The entry that serves the frame, or None when it runs as it is."""
-        engine.oracle.refresh()
-        policy = ShapePolicy(engine.history, self.job.dynamic, self.job.isolation)
-        request = TranslateRequest(
-            self.func, self.args, self.handover, policy, engine.oracle, self.settings, self.job.fullgraph
-        )
-        try:
-            with preserved():
-                translation = translate(request)
-        except SkipFrame as skipped:
-            self._skipped(skipped)
-            return None
-        except errors.BackendError:
-            return self._backend_failed()
-        except errors.DynacheckError as error:
-            if isinstance(error, errors.InternalError):
-                return self._failed(error)
-            raise
-        except Exception as error:
-            return self._failed(error)
-        return self._commit(translation)
+    def answer(self) -> _C.Entry | bool | None:
+        stance = stances.current().name
+        if stance != "default":
+            answer = self._by_stance(stance)
+            if answer is not True:
+                return answer
+        if self._over_limit():
+            return False
+        with engine.lock:
+            serving = self._serving()
+            if serving is not None:
+                return serving
+            if self._over_limit():  # reached while waiting for the lock
+                return False
+            counted = counted_entries(self.state)
+            if self.settings.error_on_recompile and in_scope(counted, self.job.isolation):
+                raise self._recompile_error("error_on_recompile is set", counted)
+            if self.data.plain >= self._limit():  # never has tensor operations, however often it changes
+                return None
+            return Miss(self.job, self.func, self.args, self.state, self.data, self.settings).translate()
 
-    def _commit(self, done: Translation) -> _C.Entry:
-        counted = counted_entries(self.state)
-        plain = done.kind == "plain"
-        split = None
-        if done.broke is not None:
-            split = (done.broke.reason, done.broke.message, stack_lines(done.broke.stack))
-        record = EntryRecord(done.guards, len(counted), self.job.isolation, not plain, split)
-        entry = _C.Entry(
-            done.guards.program, done.code or self.code, self.job.region, record, split is not None
-        )
-        if self.handover.owner is not None:
-            info_of(self.job.region).graphs.add(self.handover.owner)
-        self.state.add(entry)
-        if plain:
-            self.data.plain += 1
-        else:
-            self.data.attempts += 1
-        if observers.active:
-            self._tell(done, record, counted)
-        return entry
+    def _limit(self) -> int:
+        return self.settings.recompile_limit if self.job.limit is None else self.job.limit
 
-    def _tell(self, done: Translation, record: EntryRecord, counted: list[_C.Entry]) -> None:
-        ref = code_ref(self.code)
-        captured = self.handover.captured
-        if captured is not None and done.graph is not None:
-            observers.emit(
-                events.GraphCaptured(
-                    self.id, ref, self.job.backend.name, len(captured.graph.nodes),
-                    tuple(spec.node.path for spec in captured.inputs), captured.code, self.handover.seconds,
-                )
-            )  # fmt: skip
-        if record.split is not None:
-            reason, message, stack = record.split
-            observers.emit(events.GraphBroke(self.id, ref, reason.id, message, reason.hint, stack))
-        if record.counted:
-            observers.emit(
-                events.EntryAdded(
-                    self.id, ref, record.index, done.graph is not None, bool(in_scope(counted, self.job.isolation)),
-                    (), caller_line(), tuple(done.guards.texts()), time.perf_counter() - self.started,
-                )
-            )  # fmt: skip
+    def _serving(self) -> _C.Entry | None:
+        """An entry that another thread made meanwhile.
 
-    def _skipped(self, skipped: SkipFrame) -> None:
-        broke = skipped.broke
-        self.state.skip = True
-        if not observers.active:
-            return
-        ref = code_ref(self.code)
-        stack = stack_lines(skipped.stack)
-        if broke is not None:
-            observers.emit(
-                events.GraphBroke(self.id, ref, broke.reason.id, broke.message, broke.reason.hint, stack, True)
+        Raises:
+            Unsupported: a fullgraph call that an entry ending in a graph break would serve.
+        """
+        for entry in self.state.entries:
+            if entry.region is not self.job.region or not entry.alive:
+                continue
+            if entry.program is None or entry.program.check(self.args, self.func):
+                record = entry.owner
+                assert isinstance(record, EntryRecord)
+                if record.split is not None and self.job.fullgraph:
+                    reason, message, stack = record.split
+                    lines = "\n".join(f'  File "{s.file}", line {s.line}, in {s.function}' for s in stack)
+                    text = f"graph break under fullgraph=True: {message} [{reason.id}]\nfrom user code:\n{lines}"
+                    raise errors.make(errors.Unsupported, text, reason=reason.id)
+                calls.hit(entry)
+                return entry
+        return None
+
+    def _explained(self, counted: list[_C.Entry]) -> tuple[events.EntryMiss, ...]:
+        return misses.explain(in_scope(counted, self.job.isolation), self.job.region, self.func, self.args)
+
+    # -- stances
+    def _by_stance(self, stance: str) -> bool | None:
+        """What a stance other than the default makes of the frame; True: translate it."""
+        if stance == "fail_on_recompile":
+            counted = counted_entries(self.state)
+            if self.data.plain and not counted:
+                return None
+            raise self._recompile_error("the stance is 'fail_on_recompile'", counted)
+        if stance == "eager_then_compile":
+            if self.data.seen:
+                return True
+            self.data.seen = True
+            ShapePolicy(engine.history, self.settings, self.job.dynamic, self.job.isolation).observe(
+                self.func, self.args
             )
-        observers.emit(events.FrameSkipped(ref, skipped.reason.id, skipped.message, stack, broke is not None))
-        if broke is not None:
-            observers.emit(events.RanEagerly(ref, "skip", skipped.reason.id))
-
-    def _backend_failed(self) -> None:
         if observers.active:
-            error = self.handover.failure
-            text = f"{type(error).__name__}: {error}"
-            observers.emit(events.BackendFailed(self.id, code_ref(self.code), self.job.backend.name, text))
-        if not self.settings.suppress_errors:
-            raise
-        return None
+            why = reasons.STANCE.id
+            observers.emit(events.RanEagerly(code_ref(self.func.__code__), "stance", why, call=calls.number()))
+        return None if stance == "eager_then_compile" else False
 
-    def _failed(self, error: Exception) -> None:
-        if self.settings.raise_internal_errors:
-            if isinstance(error, errors.InternalError):
-                raise error
-            what = f"{type(error).__name__}: {error}"
-            raise errors.InternalError(f"translating {self.code.co_qualname}: {what}") from error
-        self.state.skip = True
+    def _recompile_error(self, why: str, counted: list[_C.Entry]) -> errors.DynacheckError:
+        code = code_ref(self.func.__code__)
+        what = "compiled again" if counted else "compiled"
+        lines = "\n".join(f"    {line}" for line in misses.guard_lines(self._explained(counted)))
+        text = f"{code.qualname} ({code.file}:{code.line}) would be {what}, but {why}"
+        return errors.make(errors.RecompileError, f"{text}\n{lines}" if lines else text)
+
+    # -- limits
+    def _over_limit(self) -> bool:
+        """Whether the frame is refused for a limit.
+
+        Raises:
+            FailOnRecompileLimitHit: where that is an error.
+        """
+        if len(self.state.entries) < min(self._limit(), self.settings.accumulated_recompile_limit):
+            return False
+        counted = counted_entries(self.state)
+        scope = in_scope(counted, self.job.isolation)
+        hit = limits.limit_reached(scope, counted, self.settings, self.job.limit)
+        if hit is None:
+            return False
+        name, limit = hit
+        code = code_ref(self.func.__code__)
+        first = (self.job.isolation, name) not in self.data.warned
+        fails = self.settings.fail_on_recompile_limit_hit or self.job.fullgraph
+        explained = self._explained(counted) if first or fails or observers.active else ()
+        if first:
+            self.data.warned.add((self.job.isolation, name))
+            limits.warn(limits.message(name, limit, code, explained))
+            if observers.active:
+                observers.emit(
+                    events.LimitReached(
+                        compile_id(self.data), code, name, limit, explained, call=calls.number()
+                    )
+                )
+        if fails:
+            raise errors.make(
+                errors.FailOnRecompileLimitHit, limits.message(name, limit, code, explained)
+            )
         if observers.active:
-            text = "".join(traceback.format_exception(error))
-            observers.emit(events.InternalFault(code_ref(self.code), f"{type(error).__name__}: {error}", text))
-        return None
-
-
-def inline_call(fn: Any) -> FunctionType:
-    """A frame of ours around what has none, or one that is never translated: the entries are this code's.
-
-    Args:
-        fn: a C function, an object with `__call__`, or a module whose `forward` is torch's own.
-    """
-
-    def inner(*args: Any, **kwargs: Any) -> Any:
-        return fn(*args, **kwargs)
-
-    return inner
-
-
-INLINE_CODE: CodeType = next(c for c in inline_call.__code__.co_consts if isinstance(c, CodeType))
+            observers.emit(
+                events.RanEagerly(code, "limit", reasons.LIMIT.id, explained, call=calls.number())
+            )
+        return True

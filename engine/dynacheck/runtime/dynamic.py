@@ -1,53 +1,206 @@
-"""Which sizes and numbers of a frame become symbols: their history, the user's marks, `dynamic=`."""
+"""Which sizes and numbers of a frame become symbols: their history, the user's marks, `dynamic=`.
+
+Parameters, buffers and what torch's own modules own stay static; so do ints of modules, globals and default arguments.
+Tensors, floats, and ints of arguments, closures and plain objects become symbols once they changed.
+"""
 
 from __future__ import annotations
 
+import math
+from types import FunctionType
 from typing import Any
 
 import torch
+from torch import nn
 
-from dynacheck.graph.facts import TensorRef, facts_of
+from dynacheck.config import Config
+from dynacheck.graph.facts import TensorFacts, TensorRef, facts_of
+from dynacheck.graph.symbolic import AUTO, DUCK, STATIC, Dim
 from dynacheck.guards import MarksAre, NoMarks, TensorMatch
 from dynacheck.guards.tensors import MARKS
-from dynacheck.sources import Node, instance_dict
+from dynacheck.runtime.codes import code_ref
+from dynacheck.runtime.history import History, Seen, place_of, relative_strides
+from dynacheck.sources import CAttr, DictAttr, Free, Key, Local, Node, instance_dict
 
-
-class History:
-    """What earlier translations saw, by (file, first line, name, isolation) of the code and source of the value."""
-
-    def __init__(self) -> None:
-        self._seen: dict[Any, Any] = {}
-
-    def clear(self) -> None:
-        self._seen.clear()
-
-
-def _marks_guard(tensor: torch.Tensor) -> MarksAre:
-    have = instance_dict(tensor)
-    return MarksAre.of(tensor) if have and any(name in have for name in MARKS) else NoMarks()
+_DEFAULTS = (CAttr("__defaults__"), CAttr("__kwdefaults__"))
+_OWNED = (DictAttr("_buffers"), DictAttr("_parameters"))
 
 
 class ShapePolicy:
-    """Decides for the frames of one compile."""
+    """Decides for the frames of one compile.
 
-    def __init__(self, history: History, dynamic: bool | None, isolation: int | None) -> None:
+    Args:
+        history: what earlier translations saw.
+        settings: the settings that hold.
+        dynamic: the compile's `dynamic`.
+        isolation: number of the isolated compile, or None.
+    """
+
+    def __init__(
+        self, history: History, settings: Config, dynamic: bool | None, isolation: int | None
+    ) -> None:
         self.history = history
-        self.dynamic = dynamic
         self.isolation = isolation
+        self.settings = settings
+        self.static = settings.assume_static_by_default if dynamic is None else not dynamic
+        self.automatic = settings.automatic_dynamic_shapes and dynamic is not False
 
+    # -- tensors
     def wrap_tensor(self, tx: Any, node: Node, tensor: torch.Tensor) -> TensorRef:
         """The ref of an input tensor, guards installed.
 
         Args:
-            tx: the translator.
-            node: where the tensor comes from.
+            tx: the translator's frame that reads it.
+            node: where it comes from.
             tensor: the tensor.
+
+        Returns:
+            Its ref: with symbols where its history, a mark or `dynamic=True` asks for them.
         """
-        ref = TensorRef(facts_of(tensor))
-        tx.guard(node, TensorMatch.of(tensor))
-        tx.guard(node, _marks_guard(tensor))
+        facts = facts_of(tensor)
+        marks = _marks_of(tensor)
+        sizes, strides = self._dims(tx, node, tensor, facts, marks)
+        if all(d.kind == "static" for d in (*sizes, *strides)):
+            ref = TensorRef(facts)
+            tx.guard(node, TensorMatch.of(tensor))
+        else:
+            if tx.env is None:
+                tx.need_symbols()
+            ref = tx.env.tensor_symbols(node, facts, sizes, strides)
+            tx.guard(node, TensorMatch.of(tensor, *tx.env.dynamic_dims(node)))
+        tx.guard(node, MarksAre.of(tensor) if marks else NoMarks())
         return ref
 
+    def _dims(
+        self, tx: Any, node: Node, tensor: torch.Tensor, facts: TensorFacts, marks: dict[str, Any]
+    ) -> tuple[list[Dim], list[Dim]]:
+        """What to make of each size and stride."""
+        nothing = [STATIC] * facts.ndim
+        if has_fixed_shape(node, tensor) and not marks:
+            return nothing, nothing
+        sizes = tuple(tensor.shape)
+        seen = self.history.note(
+            self._place(tx), node.path, Seen(None, sizes, relative_strides(sizes, tensor.stride()))
+        )
+        strides = [
+            AUTO if self.automatic and seen.stride_changed(i) and not _marked(marks, "static", i) else STATIC
+            for i in range(facts.ndim)
+        ]
+        return [self._size(node, seen, marks, i, size) for i, size in enumerate(sizes)], strides
+
+    def _size(self, node: Node, seen: Seen, marks: dict[str, Any], dim: int, size: int) -> Dim:
+        if _marked(marks, "unbacked", dim) or _marked(marks, "strict_unbacked", dim):
+            return _bounded("unbacked", marks, node, dim)
+        if _marked(marks, "dynamic", dim):
+            return _bounded("marked", marks, node, dim)
+        if size in (0, 1):
+            return STATIC
+        if _marked(marks, "weak_dynamic", dim):
+            return AUTO
+        if _marked(marks, "static", dim):
+            return STATIC
+        if self.automatic and seen.size_changed(dim):
+            return AUTO
+        return STATIC if self.static else DUCK
+
+    # -- numbers
     def number(self, tx: Any, node: Node, value: int | float) -> Any:
-        """The symbol of an int or float of the frame, or None where it is a constant."""
-        return None
+        """The symbol of an int or float of the frame, or None where it is a constant.
+
+        Args:
+            tx: the translator's frame that reads it.
+            node: where it comes from.
+            value: the number now.
+        """
+        settings = self.settings
+        if type(value) is int:
+            if settings.specialize_int:
+                return None
+            fixed = self._fixed_int(node)
+        elif type(value) is float:
+            fixed = settings.specialize_float or math.isnan(value) or math.isinf(value)
+        else:
+            return None
+        seen = self.history.note(self._place(tx), node.path, Seen(value))
+        if fixed or (self.static and not (self.automatic and seen.number_changed)):
+            return None
+        if tx.env is None:
+            tx.need_symbols()
+        return tx.env.symbol(node, "int" if type(value) is int else "float", 0, value, AUTO)
+
+    def _fixed_int(self, node: Node) -> bool:
+        """Ints that are never symbols: of globals, of modules and what they own, default arguments."""
+        root = node
+        while True:
+            if root.accessor in _DEFAULTS:
+                return True
+            if root.parent is None:
+                break
+            root = root.parent
+        if not isinstance(root.accessor, (Local, Free)):
+            return True
+        return owning_module(node) is not None and not self.settings.allow_unspec_int_on_nn_module
+
+    def observe(self, func: FunctionType, args: tuple[Any, ...]) -> None:
+        """Note a frame that isn't translated: its arguments that are tensors and numbers.
+
+        Args:
+            func: its function.
+            args: the values of its argument slots.
+        """
+        code = func.__code__
+        place = place_of(code_ref(code), self.isolation)
+        for name, value in zip(code.co_varnames, args):
+            path = Local(name, 0).path("")
+            if isinstance(value, torch.Tensor) and not isinstance(value, nn.Parameter):
+                sizes = tuple(value.shape)
+                self.history.note(place, path, Seen(None, sizes, relative_strides(sizes, value.stride())))
+            elif type(value) in (int, float):
+                self.history.note(place, path, Seen(value))
+
+    def _place(self, tx: Any) -> Any:
+        return place_of(code_ref(tx.code), self.isolation)
+
+
+def owning_module(node: Node) -> nn.Module | None:
+    """The innermost module that the value is reached through, or None."""
+    above = node.parent
+    while above is not None:
+        value = above.peek()
+        if isinstance(value, nn.Module):
+            return value
+        above = above.parent
+    return None
+
+
+def has_fixed_shape(node: Node, tensor: torch.Tensor) -> bool:
+    """Parameters, buffers, and tensors of torch's own modules have the same shape for good."""
+    if isinstance(tensor, nn.Parameter):
+        return True
+    above = node.parent
+    if above is not None and above.accessor in _OWNED and isinstance(node.accessor, Key):
+        return True
+    owner = owning_module(node)
+    return owner is not None and type(owner).__module__.startswith("torch.nn.")
+
+
+def _marks_of(tensor: torch.Tensor) -> dict[str, Any]:
+    """The marks on a tensor, as `mark_dynamic` and its relatives leave them: by attribute name."""
+    have = instance_dict(tensor)
+    return {name: have[name] for name in MARKS if name in have} if have else {}
+
+
+def _marked(marks: dict[str, Any], kind: str, dim: int) -> bool:
+    return dim in marks.get(f"_dynamo_{kind}_indices", ())
+
+
+def _bounded(kind: Any, marks: dict[str, Any], node: Node, dim: int) -> Dim:
+    """A marked dimension, with the bounds that the user gave."""
+    have = instance_dict(node.peek()) or {}
+    low = high = None
+    for bound in have.get("_dynamo_dynamic_range", ()):
+        if bound.dim == dim:
+            low, high = bound.min, bound.max
+    if kind == "unbacked":
+        low, high = have.get("_dynamo_unbacked_bounds", {}).get(dim, (low, high))
+    return Dim(kind, low, high, f"mark_{'dynamic' if kind == 'marked' else 'unbacked'}({node.user_path}, {dim})")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from contextvars import ContextVar
 
 from dynacheck import _C
 from dynacheck.events import WasReset, observers
 from dynacheck.graph.oracle import Oracle
 from dynacheck.runtime.codes import Numbers
-from dynacheck.runtime.dynamic import History
+from dynacheck.runtime.history import History
 from dynacheck.runtime.regions import Regions
 
 
@@ -21,6 +22,7 @@ class Engine:
         regions: the compile regions.
         numbers: of code objects.
         history: what changed between translations.
+        fail_on_break: whether graph breaks are errors here, whatever the compile says; None: as it says.
     """
 
     def __init__(self) -> None:
@@ -29,6 +31,7 @@ class Engine:
         self.regions = Regions()
         self.numbers = Numbers()
         self.history = History()
+        self.fail_on_break: ContextVar[bool | None] = ContextVar("dynacheck_fail_on_break", default=None)
 
     def reset(self) -> None:
         """Drop all entries, graphs and histories."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -31,13 +32,32 @@ class RegionInfo:
         graphs: owners of the callables of its entries.
     """
 
-    __slots__ = ("backend", "dynamic", "graphs", "isolation")
+    __slots__ = ("__weakref__", "backend", "dynamic", "graphs", "isolation")
 
     def __init__(self, backend: Backend, dynamic: bool | None, isolation: int | None) -> None:
         self.backend = backend
         self.dynamic = dynamic
         self.isolation = isolation
         self.graphs: set[_C.GraphOwner] = set()
+
+    def keep(self, owner: _C.GraphOwner) -> Callable[[_C.Entry], None]:
+        """Own the callable of an entry's graph.
+
+        Args:
+            owner: what holds it.
+
+        Returns:
+            What lets go of it when the entry dies; holds neither the region nor the owner.
+        """
+        self.graphs.add(owner)
+        mine, its = weakref.ref(self), weakref.ref(owner)
+
+        def let_go(entry: _C.Entry) -> None:
+            info, held = mine(), its()
+            if info is not None and held is not None:
+                info.graphs.discard(held)
+
+        return let_go
 
 
 def info_of(region: _C.Region) -> RegionInfo:

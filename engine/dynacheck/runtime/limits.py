@@ -1,0 +1,59 @@
+"""How many entries a code object may have, and what happens beyond."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from dynacheck import _C
+from dynacheck.config import Config
+from dynacheck.events import CodeRef, EntryMiss
+from dynacheck.runtime.misses import guard_lines
+
+_log = logging.getLogger("dynacheck")
+
+
+def limit_reached(
+    scope: Sequence[_C.Entry], counted: Sequence[_C.Entry], settings: Config, own: int | None
+) -> tuple[str, int] | None:
+    """The limit that a further entry would exceed: its name and value, or None.
+
+    Args:
+        scope: the entries of the code object in this compile's isolation scope.
+        counted: all entries of the code object.
+        settings: the settings that hold.
+        own: the compile's own recompile limit.
+    """
+    limit = settings.recompile_limit if own is None else own
+    if len(scope) >= limit:
+        return "recompile_limit", limit
+    if len(counted) >= settings.accumulated_recompile_limit:
+        return "accumulated_recompile_limit", settings.accumulated_recompile_limit
+    return None
+
+
+def message(name: str, limit: int, code: CodeRef, misses: Sequence[EntryMiss]) -> str:
+    """What is said once: the function, the limit, the value that kept changing."""
+    rest = f" (from line {code.resume_line} on)" if code.resume_line else ""
+    lines = [
+        f"dynacheck hit {name} ({limit})",
+        f"   function: {code.qualname}{rest} ({code.file}:{code.line})",
+        *(f"   last reason: {line[2:]}" for line in guard_lines(misses)[:1]),
+        *(f"   what kept changing: {source}" for source in _sources(misses)),
+        "   existing entries keep serving; calls that match none run eagerly from now on",
+    ]
+    return "\n".join(lines)
+
+
+def _sources(misses: Sequence[EntryMiss]) -> list[str]:
+    """The value that decided most misses."""
+    counts: dict[str, int] = {}
+    for miss in misses:
+        for row in miss.changes[:1]:
+            counts[row.source] = counts.get(row.source, 0) + 1
+    return [max(counts, key=lambda s: counts[s])] if counts else []
+
+
+def warn(text: str) -> None:
+    """Log the one warning of a code object."""
+    _log.warning("%s", text)

@@ -1,0 +1,239 @@
+"""One frame being translated: hand it over, commit what comes of it, tell observers."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from types import CodeType, FunctionType
+from typing import Any
+
+from dynacheck import _C, errors, events, reasons
+from dynacheck.bytecode.listing import listing
+from dynacheck.config import Config
+from dynacheck.events import observers
+from dynacheck.graph.state import preserved
+from dynacheck.runtime import calls, misses
+from dynacheck.runtime.capture import GraphHandOver
+from dynacheck.runtime.codes import (
+    CodeData,
+    EntryRecord,
+    caller_line,
+    code_ref,
+    compile_id,
+    counted_entries,
+    in_scope,
+    stack_lines,
+)
+from dynacheck.runtime.dynamic import ShapePolicy
+from dynacheck.runtime.engine import engine
+from dynacheck.runtime.job import Job
+from dynacheck.runtime.regions import info_of
+from dynacheck.runtime.switches import switches
+from dynacheck.translate.signals import SkipFrame
+from dynacheck.translate.translate import Translation, TranslateRequest, translate
+
+
+class Miss:
+    """A frame that no entry serves and that may be translated; the translation lock is held.
+
+    Args:
+        job: the compile.
+        func: the frame's function.
+        args: the values of its argument slots.
+        state: what hangs on its code object.
+        data: the runtime's part of that.
+        settings: the settings that hold.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        func: FunctionType,
+        args: tuple[Any, ...],
+        state: _C.CodeState,
+        data: CodeData,
+        settings: Config,
+    ) -> None:
+        self.job = job
+        self.func = func
+        self.args = args
+        self.state = state
+        self.code: CodeType = func.__code__
+        self.data = data
+        self.id = compile_id(data)
+        self.settings = settings
+        self.handover = GraphHandOver(job.backend, self.id, self.code.co_qualname)
+        self.started = time.perf_counter()
+
+    def translate(self) -> _C.Entry | None:
+        """Translate the frame.
+
+        Returns:
+            The entry that serves it, or None when it runs as it is.
+
+        Raises:
+            DynacheckError: what is an error for the user: a break under fullgraph, a backend that raised, a broken mark.
+        """
+        engine.oracle.refresh()
+        job = self.job
+        policy = ShapePolicy(engine.history, self.settings, job.dynamic, job.isolation)
+        strict = engine.fail_on_break.get()
+        request = TranslateRequest(
+            self.func,
+            self.args,
+            self.handover,
+            policy,
+            engine.oracle,
+            self.settings,
+            job.fullgraph if strict is None else strict,
+        )
+        try:
+            with preserved():
+                translation = translate(request)
+        except SkipFrame as skipped:
+            self._skipped(skipped)
+            return None
+        except errors.BackendError:
+            self._tell_backend_failed()
+            if not self.settings.suppress_errors:
+                raise
+            return None
+        except errors.InternalError as error:
+            self._failed(error)
+            return None
+        except errors.DynacheckError:
+            raise
+        except Exception as error:
+            self._failed(error)
+            return None
+        finally:
+            switches.look_for_torch()
+        return self._commit(translation)
+
+    def _commit(self, done: Translation) -> _C.Entry:
+        counted = counted_entries(self.state)
+        record = EntryRecord(done.guards, len(counted), self.job.isolation, done.kind != "plain")
+        if done.broke is not None:
+            record.split = (done.broke.reason, done.broke.message, stack_lines(done.broke.stack))
+        code = done.code or self.code
+        entry = _C.Entry(done.guards.program, code, self.job.region, record, done.broke is not None)
+        owner = self.handover.owner
+        if owner is not None:
+            entry.on_death(info_of(self.job.region).keep(owner))
+        told = self._events(done, record, counted) if observers.active else []
+        self.state.add(entry)
+        if record.counted:
+            self.data.attempts += 1
+            calls.added()
+        else:
+            self.data.plain += 1
+        for event in told:
+            observers.emit(event)
+        return entry
+
+    def _events(self, done: Translation, record: EntryRecord, counted: list[_C.Entry]) -> list[events.Event]:
+        """What there is to tell, worked out before the entry is there."""
+        ref, call = code_ref(self.code), calls.number()
+        told: list[events.Event] = []
+        captured = self.handover.captured
+        if captured is not None and done.graph is not None:
+            inputs = tuple(spec.node.path for spec in captured.inputs)
+            nodes, seconds = len(captured.graph.nodes), self.handover.seconds
+            told.append(
+                events.GraphCaptured(
+                    self.id, ref, self.job.backend.name, nodes, inputs, captured.code, seconds, call=call
+                )
+            )
+        if record.split is not None:
+            reason, message, stack = record.split
+            told.append(events.GraphBroke(self.id, ref, reason.id, message, reason.hint, stack, call=call))
+        if not record.counted:
+            reason = reasons.NO_TENSOR_OPERATIONS
+            told.append(events.FrameSkipped(ref, reason.id, reason.message(), call=call))
+            return told
+        scope = in_scope(counted, self.job.isolation)
+        explained = misses.explain(scope, self.job.region, self.func, self.args) if scope else ()
+        code = done.code
+        told.append(
+            events.EntryAdded(
+                self.id,
+                ref,
+                record.index,
+                done.graph is not None,
+                bool(scope),
+                explained,
+                caller_line(),
+                tuple(done.guards.texts()),
+                time.perf_counter() - self.started,
+                listing=None if code is None else (lambda: listing(code)),
+                call=call,
+            )
+        )
+        return told
+
+    def _skipped(self, skipped: SkipFrame) -> None:
+        """The frame runs as it is; so do all of its code from now on, unless it just raised."""
+        broke, reason = skipped.broke, skipped.reason
+        raised = reason is reasons.UNCAUGHT_RAISE
+        if not raised:
+            self._give_up(reason.id)
+        if not observers.active:
+            return
+        ref, call = code_ref(self.code), calls.number()
+        stack = stack_lines(skipped.stack)
+        caused = broke is not None or raised
+        if caused:
+            why, message = (reason, skipped.message) if broke is None else (broke.reason, broke.message)
+            observers.emit(
+                events.GraphBroke(self.id, ref, why.id, message, why.hint, stack, True, call=call)
+            )
+        observers.emit(events.FrameSkipped(ref, reason.id, skipped.message, stack, caused, call=call))
+        if caused:
+            observers.emit(events.RanEagerly(ref, "skip", reason.id, call=call))
+
+    def _give_up(self, why: str) -> None:
+        """All frames of this code run as they are; the hook is not told while observers want to know of each."""
+        self.data.given_up = why
+        self.state.skip = not observers.active
+
+    def _tell_backend_failed(self) -> None:
+        if observers.active:
+            error = self.handover.failure
+            text = "no callable" if error is None else f"{type(error).__name__}: {error}"
+            name = self.job.backend.name
+            observers.emit(
+                events.BackendFailed(self.id, code_ref(self.code), name, text, call=calls.number())
+            )
+
+    def _failed(self, error: Exception) -> None:
+        """A fault of the engine: raised where settings say so, else told, and the code runs as it is.
+
+        Raises:
+            InternalError: `raise_internal_errors` is set.
+        """
+        if self.settings.raise_internal_errors:
+            if isinstance(error, errors.InternalError):
+                raise error
+            what = f"{type(error).__name__}: {error}"
+            raise errors.InternalError(f"translating {self.code.co_qualname}: {what}") from error
+        self._give_up(reasons.INTERNAL.id)
+        if observers.active:
+            text = "".join(traceback.format_exception(error))
+            observers.emit(
+                events.InternalFault(
+                    code_ref(self.code), f"{type(error).__name__}: {error}", text, call=calls.number()
+                )
+            )
+
+
+def observers_changed(active: bool) -> None:
+    """While somebody observes, the hook reports frames of code that was given up, and hits."""
+    _C.set_hot_list(calls.hit if active else None)
+    for state in _C.states():
+        data = state.data
+        if isinstance(data, CodeData) and data.given_up is not None:
+            state.skip = not active
+    switches.set("observers", active)
+
+
+observers.changed.append(observers_changed)

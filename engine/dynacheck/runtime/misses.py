@@ -1,0 +1,68 @@
+"""Why no entry of a code object served a frame, as events carry it."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any
+
+from dynacheck import _C
+from dynacheck.events import ChangeRow, EntryMiss
+from dynacheck.guards import Failure, explain_miss
+from dynacheck.runtime.codes import EntryRecord
+from dynacheck.sources import FrameView
+
+
+def explain(
+    entries: Sequence[_C.Entry], region: _C.Region, func: FunctionType, args: tuple[Any, ...]
+) -> tuple[EntryMiss, ...]:
+    """All guards that failed, per entry; entries of this region first, the nearest first.
+
+    Args:
+        entries: counted entries of the code object, in any region.
+        region: the compile's.
+        func: the frame's function.
+        args: values of its argument slots.
+    """
+    mine = [e for e in entries if e.region is region and isinstance(e.owner, EntryRecord)]
+    found = explain_miss([e.owner.guards for e in mine], FrameView(func, args))  # type: ignore[attr-defined]
+    misses = [
+        EntryMiss(_index(mine[failure.index]), tuple(map(_row, failure.failures))) for failure in found
+    ]
+    misses += [EntryMiss(_index(e), (), True) for e in entries if e.region is not region]
+    return tuple(misses)
+
+
+def _index(entry: _C.Entry) -> int:
+    assert isinstance(entry.owner, EntryRecord)
+    return entry.owner.index
+
+
+def _row(failure: Failure) -> ChangeRow:
+    change, where = failure.change, failure.where
+    file, line, text = ("", 0, "") if where is None else (where.file, where.line, where.text)
+    return ChangeRow(
+        change.kind,
+        failure.user_path,
+        failure.path,
+        change.then,
+        change.now,
+        change.detail,
+        file,
+        line,
+        text or (linecache.getline(file, line).strip() if line else ""),
+        failure.text,
+    )
+
+
+def guard_lines(misses: Sequence[EntryMiss]) -> list[str]:
+    """The failed guards in words, one a line, for messages."""
+    lines = []
+    for miss in misses:
+        if miss.region_differs:
+            lines.append(f"- entry {miss.entry} belongs to another compile of the function")
+        for row in miss.changes[:3]:
+            now = repr(row.now)
+            lines.append(f"- {row.guard or row.path}  # now {now if len(now) <= 120 else now[:117] + '...'}")
+    return lines

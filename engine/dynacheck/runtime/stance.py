@@ -1,0 +1,122 @@
+"""Stances: what compiled callables do when nothing serves a frame.
+
+`set_stance(...)` called plainly holds in every thread until the next one; as a context manager or decorator it overlays
+that in the context that entered it. A stance set through torch holds where none was set here.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynacheck import interop
+from dynacheck.runtime.switches import switches
+
+NAMES: Final = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """A stance.
+
+    Args:
+        name: one of NAMES.
+        backend: under `default`: the backend that all compiles use instead of their own, or None.
+    """
+
+    name: str
+    backend: Any = None
+
+
+DEFAULT: Final = Stance("default")
+
+
+class Stances:
+    """The process-wide stance and those that overlay it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._overlays = 0
+        self.base = DEFAULT
+        self.overlay: ContextVar[Stance | None] = ContextVar("dynacheck_stance", default=None)
+
+    def set_base(self, stance: Stance) -> None:
+        self.base = stance
+        switches.set("stance", stance != DEFAULT)
+
+    def enter(self, stance: Stance) -> Token[Stance | None]:
+        with self._lock:
+            self._overlays += 1
+            switches.set("stance overlay", True)
+        return self.overlay.set(stance)
+
+    def leave(self, token: Token[Stance | None]) -> None:
+        self.overlay.reset(token)
+        with self._lock:
+            self._overlays -= 1
+            switches.set("stance overlay", self._overlays > 0)
+
+    def current(self) -> Stance:
+        """The stance that holds here."""
+        found = self.overlay.get() or self.base
+        if found is DEFAULT or found == DEFAULT:
+            theirs = interop.torch_stance()
+            if theirs in NAMES:
+                return Stance(theirs)
+        return found
+
+
+stances = Stances()
+
+
+class set_stance:
+    """Set what compiled callables do: as a function, a context manager or a decorator.
+
+    Args:
+        stance: `default`; `force_eager`: everything runs as it is; `eager_on_recompile`: existing entries serve, all else
+            runs as it is; `fail_on_recompile`: an error where something would be compiled; `eager_then_compile`: the first
+            call of a frame runs as it is, and what differs in the second becomes a symbol.
+        force_backend: with `default`: the backend that all compiles use instead of their own.
+
+    Raises:
+        ValueError: no such stance, or a backend with another one than `default`.
+
+    Example:
+        >>> with set_stance("force_eager"):
+        ...     pass
+    """
+
+    def __init__(self, stance: str = "default", *, force_backend: str | Callable[..., Any] | None = None) -> None:
+        if stance not in NAMES:
+            raise ValueError(f"unknown stance {stance!r}; there are {', '.join(NAMES)}")
+        if force_backend is not None and stance != "default":
+            raise ValueError("force_backend goes with the stance 'default' only")
+        self._stance = Stance(stance, force_backend)
+        self._before = stances.base
+        self._tokens: list[Token[Stance | None]] = []
+        stances.set_base(self._stance)
+
+    def __enter__(self) -> None:
+        stances.set_base(self._before)
+        self._tokens.append(stances.enter(self._stance))
+
+    def __exit__(self, *exc: object) -> None:
+        stances.leave(self._tokens.pop())
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        stances.set_base(self._before)
+        stance = self._stance
+
+        @functools.wraps(fn)
+        def with_stance(*args: Any, **kwargs: Any) -> Any:
+            token = stances.enter(stance)
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                stances.leave(token)
+
+        return with_stance
