@@ -25,7 +25,6 @@ from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, SizeVariable, TupleVariable
 from dynacheck.variables.sets import FrozenSetVariable, SetVariable
 from dynacheck.variables.slices import RangeVariable, SliceVariable
-from dynacheck.variables.sequences import NamedTupleVariable, is_structseq
 from dynacheck.variables.tensor import TensorVariable
 from dynacheck.variables.wrap import wraps
 
@@ -117,15 +116,6 @@ def builtin_base(tx: Tracer, node: Node, value: Any) -> VariableTracker | None:
             return (SetVariable if cls is set else FrozenSetVariable)(None, {}, node)
         if cls is collections.deque:
             return DequeVariable(None, value.maxlen, node)
-    return None
-
-
-def wrap_derived(tx: Tracer, node: Node, value: Any) -> VariableTracker | None:
-    """A named tuple or structseq, or None."""
-    cls = type(value)
-    if isinstance(value, tuple) and (hasattr(cls, "_fields") or is_structseq(cls)):
-        tx.guard(node, TypeIs(cls))
-        return NamedTupleVariable(cls, None, tx.class_variable(cls), node)
     return None
 
 
@@ -250,4 +240,4 @@ def store_buffer(tx: Tracer, module: NNModuleVariable, name: str, value: Variabl
     tx.effects.defer(set_buffer, module, tx.constant("_buffers"), tx.constant(name), value)
 
 
-__all__ = ["TypeAttr", "bind_descriptor", "builtin_base", "construct", "empty_base", "instance_dict", "wrap_derived"]
+__all__ = ["TypeAttr", "bind_descriptor", "builtin_base", "construct", "empty_base", "instance_dict"]

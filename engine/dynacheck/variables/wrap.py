@@ -24,6 +24,7 @@ from dynacheck.variables.exceptions import ExceptionVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectMethodVariable, ObjectVariable, UserFunctionVariable
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import ClassVariable, PythonModuleVariable, UserObjectVariable
+from dynacheck.variables.sequences import NamedTupleVariable, is_structseq
 
 Wrapper = Callable[[Tracer, Node, Any], VariableTracker]
 TABLE: Final[dict[type, Wrapper]] = {}
@@ -77,6 +78,9 @@ def _by_kind(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     if isinstance(value, enum.Enum):
         tx.guard(node, EnumIs(value))
         return ConstantVariable(value, node)
+    if isinstance(value, tuple) and (hasattr(type(value), "_fields") or is_structseq(type(value))):
+        tx.guard(node, TypeIs(type(value)))
+        return NamedTupleVariable(type(value), None, tx.class_variable(type(value)), node)
     if is_constant_value(value):
         tx.guard(node, Is(value))
         return ConstantVariable(value, node)

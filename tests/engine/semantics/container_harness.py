@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
@@ -36,7 +37,9 @@ def shown(value: Any, seen: tuple[int, ...] = ()) -> Any:
         extra = (shown(value.default_factory),) if hasattr(value, "default_factory") else ()
         return (type(value), [(shown(k, inner), shown(v, inner)) for k, v in value.items()], *extra)
     if isinstance(value, (set, frozenset)):
-        return (type(value), sorted((repr(shown(v, inner)) for v in value)))
+        return (type(value), sorted(repr(shown(v, inner)) for v in value))
+    if isinstance(value, functools.partial):
+        return (type(value), *[shown(p, inner) for p in (value.func, value.args, value.keywords)])
     if isinstance(value, (list, tuple)) or type(value).__name__ == "deque":
         return (type(value), [shown(v, inner) for v in value])
     if type(value).__name__ in ("object", "Opaque"):

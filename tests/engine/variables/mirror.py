@@ -1,7 +1,7 @@
 """Programs run twice: on Python objects, and on trackers through a stub tracer. Both must agree.
 
-A `Mirror` wraps a tracker and answers Python's operators through `variables.abstract`, so that one plain function
-is run on both. No translator and no graph: what is tested is the trackers and handlers alone.
+A `Mirror` wraps a tracker and answers Python's operators through `variables.abstract`, so that one plain
+function is run on both. No translator, no graph: what is tested is the trackers and handlers alone.
 """
 
 from __future__ import annotations
