@@ -97,6 +97,9 @@ class Builder:
     def covered(self, target: Label, depth: int, lasti: bool = False) -> Iterator[None]:
         """Send exceptions of what is appended inside to a handler that keeps `depth` stack values."""
         outer, self.cover = self.cover, Cover(target, depth, lasti)
+        if PY313:
+            # the handler of an exception from a callee is looked up at the code unit before the call
+            self.nop()
         try:
             yield
         finally:

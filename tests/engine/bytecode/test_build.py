@@ -308,6 +308,23 @@ def test_finally():
     assert run(write, lambda: 3, log) == 3
 
 
+def test_cover_that_begins_with_a_call():
+    def write(build):
+        handler = build.label()
+        build.load_fast("a")
+        build.prepare_call()
+        with build.covered(handler, 0):
+            build.call(0)
+        build.return_value()
+        build.place(handler)
+        build.return_value()
+
+    def fails():
+        raise KeyError("inside")
+
+    assert repr(run(write, fails)) == "KeyError('inside')"
+
+
 def test_raise_and_iterate():
     with pytest.raises(ValueError, match="text"):
         run(lambda build: (build.load_fast("a"), build.raise_top()), ValueError("text"))
