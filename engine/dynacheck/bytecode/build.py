@@ -54,6 +54,7 @@ class Builder:
         for index in reversed(range(len(self._consts))):
             self._const_index[_const_key(self._consts[index])] = index
         self._locals: dict[str, None] = {}
+        self._cells = set(template.co_cellvars).union(set(template.co_freevars) - set(template.co_varnames))
 
     # -- tables
 
@@ -134,6 +135,8 @@ class Builder:
         self.emit("LOAD_CONST", self.const_index(value))
 
     def _local(self, name: str) -> Local:
+        if name in self._cells:
+            raise ValueError(f"{name} is a cell of {self.template.co_qualname}, not a plain local")
         self._locals[name] = None
         return Local(name)
 

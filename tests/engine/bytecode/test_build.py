@@ -124,6 +124,23 @@ def test_locals():
     assert run(returns(("take_fast", "a")), 3) == 3
 
 
+def test_a_cell_is_not_a_local():
+    def outer(a):
+        return lambda: a
+
+    for code in (outer.__code__, outer(1).__code__):
+        build = Builder(code)
+        for method in (
+            build.load_fast,
+            build.load_bound,
+            build.take_fast,
+            build.store_fast,
+            build.delete_fast,
+        ):
+            with pytest.raises(ValueError, match="a is a cell"):
+                method("a")
+
+
 def test_stack():
     abc = load("a", "b", "c")
     assert run(returns(*abc, ("swap",), ("build_tuple", 3)), 1, 2, 3) == (1, 3, 2)

@@ -90,6 +90,28 @@ def test_specialised_code_reads_as_its_base():
     assert [i.opname for i in decode(loop.__code__)] == cold
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring is new in 3.12")
+def test_instrumented_code_reads_as_its_base():
+    def f(x):
+        for i in range(x):
+            x = f(i) if i else i
+        return x
+
+    cold = [(i.opname, i.argval) for i in decode(f.__code__.replace())]
+    monitoring, events = sys.monitoring, sys.monitoring.events
+    monitoring.use_tool_id(4, "test")
+    try:
+        wanted = (
+            events.LINE | events.INSTRUCTION | events.CALL | events.PY_START | events.JUMP | events.BRANCH
+        )
+        monitoring.set_local_events(4, f.__code__, wanted)
+        f(3)
+        assert [(i.opname, i.argval) for i in decode(f.__code__)] == cold
+    finally:
+        monitoring.set_local_events(4, f.__code__, 0)
+        monitoring.free_tool_id(4)
+
+
 def operands(source, *names):
     decoded = decode(compile(source, "file", "exec"))
     return [(i.opname, i.argval, i.flag) for i in decoded if i.opname in names]
