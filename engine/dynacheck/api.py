@@ -1,4 +1,5 @@
-"""The public API: `compile` and what goes with it; names, arguments and meaning are torch's where torch has one."""
+"""The public API: `compile` and what goes with it; names, arguments and meaning are torch's where torch has
+one."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def compile(
         name: what to call this compile in messages.
         disable: give `model` back as it is.
         recompile_limit: entries per code object in this compile, instead of the setting.
-        isolate_recompiles: a limit, history and entries of its own, not shared with other compiles of the same code.
+        isolate_recompiles: a limit, history and entries of its own, not shared with other compiles of the
+            same code.
         shapes_spec: torch's specification of dynamic dimensions by argument.
 
     Returns:
@@ -88,7 +90,11 @@ def compile(
     chosen = Options(
         fullgraph, dynamic, backend, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec
     )
-    return (lambda found: _compile(found, chosen, disable)) if model is None else _compile(model, chosen, disable)
+    return (
+        (lambda found: _compile(found, chosen, disable))
+        if model is None
+        else _compile(model, chosen, disable)
+    )
 
 
 def _compile(model: Any, options: Options, disable: bool) -> Any:
@@ -113,7 +119,8 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
     Args:
         fn: the function, class instance or module; None makes it a decorator.
-        recursive: also everything that it calls. Otherwise only the function's own frame; what it calls is compiled.
+        recursive: also everything that it calls. Otherwise only the function's own frame; what it calls is
+            compiled.
         reason: why, for messages.
 
     Returns:
@@ -132,7 +139,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
         fn.forward = disable(fn.forward, recursive, reason=reason)
         return fn
     if not recursive:
-        inner = fn.__func__ if isinstance(fn, MethodType) else fn
+        inner: Any = fn.__func__ if isinstance(fn, MethodType) else fn
         inner._torchdynamo_disable = True
         inner._torchdynamo_disable_msg = reason
         return fn

@@ -57,7 +57,8 @@ def optimized_module() -> type[Any] | None:
 
 
 def torch_rule(obj: Any) -> tuple[str, Any] | None:
-    """What `torch.compiler.allow_in_graph` and its relatives were told about a function, as `dynacheck.marks` names it.
+    """What `torch.compiler.allow_in_graph` and its relatives were told about a function, as
+    `dynacheck.marks` names it.
 
     Returns:
         The kind and the function to trace instead, or None.

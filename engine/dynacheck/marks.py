@@ -1,7 +1,7 @@
 """What users say about functions, classes and dimensions of tensors: stored here, read while translating.
 
-The same marks made through torch are honoured: those that torch keeps as attributes are the same attributes, those that it
-keeps in tables are looked up there if its compiler is loaded.
+The same marks made through torch are honoured: those that torch keeps as attributes are the same attributes,
+    those that it keeps in tables are looked up there if its compiler is loaded.
 """
 
 from __future__ import annotations
@@ -165,7 +165,8 @@ def nonstrict_trace(fn: F) -> F:
 
 
 def assume_constant_result(fn: F) -> F:
-    """Take what a function returns while translating as a constant: it isn't called again and nothing guards it.
+    """Take what a function returns while translating as a constant: it isn't called again and nothing guards
+    it.
 
     Args:
         fn: the function.
@@ -247,14 +248,13 @@ def substitute_in_graph(
 
 
 def _parameters(fn: Callable[..., Any]) -> tuple[list[str], dict[str, Any]] | None:
-    """Names of positional parameters, and all with their defaults; None if it says nothing or takes anything."""
+    """Names of positional parameters, and all with their defaults; None if it says nothing or takes
+    anything."""
     try:
         signature = inspect.signature(fn)
     except ValueError:
         return None
-    named = [
-        p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    ]
+    named = [p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if not named:
         return None
     return [p.name for p in named if p.kind != p.KEYWORD_ONLY], {p.name: p.default for p in named}
@@ -264,8 +264,8 @@ def _same_signature(original: Callable[..., Any], replacement: Callable[..., Any
     one, other = _parameters(original), _parameters(replacement)
     if one is not None and other is not None and one != other:
         raise TypeError(
-            f"signatures differ: {inspect.signature(original)} of {original!r}, {inspect.signature(replacement)} of the "
-            "replacement"
+            f"signatures differ: {inspect.signature(original)} of {original!r}, "
+            f"{inspect.signature(replacement)} of the replacement"
         )
 
 
@@ -347,7 +347,8 @@ def maybe_mark_dynamic(t: Any, index: int | list[int] | tuple[int, ...]) -> None
 
 
 def mark_static(t: Any, index: int | list[int] | tuple[int, ...] | None = None) -> Any:
-    """Keep sizes of a tensor constant, whatever their history and `dynamic=True` say; or ints of a module class.
+    """Keep sizes of a tensor constant, whatever their history and `dynamic=True` say; or ints of a module
+    class.
 
     Args:
         t: the tensor, or a subclass of nn.Module.
@@ -374,7 +375,8 @@ def mark_unbacked(
     min: int | None = None,
     max: int | None = None,
 ) -> None:
-    """Treat sizes of a tensor as depending on data: no branch may look at them, assertions about them run in the graph.
+    """Treat sizes of a tensor as depending on data: no branch may look at them, assertions about them run in
+    the graph.
 
     Args:
         t: the tensor.

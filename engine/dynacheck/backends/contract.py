@@ -1,4 +1,5 @@
-"""What a backend is to the engine: a name, an identity, and a callable from a captured graph to one that runs it."""
+"""What a backend is to the engine: a name, an identity, and a callable from a captured graph to one that
+runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class Backend:
 
     Args:
         name: what reports call it.
-        identity: equal for compiles that may share entries; together with `compile` it is what a region belongs to.
+        identity: equal for compiles that may share entries; together with `compile` it is what a region
+            belongs to.
         compile: makes the callable that runs a graph. Called once for each graph that is kept.
         function: the user's callable; None for a backend known by name.
         modes: settings to be in force while it runs, for torch's own.

@@ -1,4 +1,5 @@
-"""What the frame hook calls when no entry serves a frame: leave it alone, refuse it, or have it translated."""
+"""What the frame hook calls when no entry serves a frame: leave it alone, refuse it, or have it
+translated."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class FrameCallback:
     def __init__(self, job: Job) -> None:
         self.job = job
 
-    def __call__(self, func: FunctionType, args: tuple[Any, ...], state: _C.CodeState) -> _C.Entry | bool | None:
+    def __call__(
+        self, func: FunctionType, args: tuple[Any, ...], state: _C.CodeState
+    ) -> _C.Entry | bool | None:
         """Decide about a frame.
 
         Args:
@@ -41,7 +44,8 @@ class FrameCallback:
             state: what hangs on its code object.
 
         Returns:
-            The entry that serves it; None to run it as it is; False to run it, and all below, with existing entries only.
+            The entry that serves it; None to run it as it is; False to run it, and all below, with existing
+            entries only.
         """
         code = func.__code__
         if _left_alone(func, state):
@@ -59,13 +63,15 @@ class FrameCallback:
 
 
 def _left_alone(func: FunctionType, state: _C.CodeState) -> bool:
-    """Frames that are never translated, by rule or because they are disabled; marked so that the hook knows."""
+    """Frames that are never translated, by rule or because they are disabled; marked so that the hook
+    knows."""
     code = func.__code__
     if code is INLINE_CODE:
         return False
     why = skip.why_frame_skipped(code)
     if interop.is_torch_disabled(func):
-        # torch's own wrapper runs all below it as it is; a function that bears the mark itself is left out alone
+        # torch's own wrapper runs all below it as it is; a function that bears the mark itself is left out
+        # alone
         if why is not None:
             state.skip_recursive = True
         else:
@@ -144,7 +150,9 @@ class _Decision:
                 if record.split is not None and self.job.fullgraph:
                     reason, message, stack = record.split
                     lines = "\n".join(f'  File "{s.file}", line {s.line}, in {s.function}' for s in stack)
-                    text = f"graph break under fullgraph=True: {message} [{reason.id}]\nfrom user code:\n{lines}"
+                    text = (
+                        f"graph break under fullgraph=True: {message} [{reason.id}]\nfrom user code:\n{lines}"
+                    )
                     raise errors.make(errors.Unsupported, text, reason=reason.id)
                 calls.hit(entry)
                 return entry
@@ -170,7 +178,9 @@ class _Decision:
             )
         if observers.active:
             why = reasons.STANCE.id
-            observers.emit(events.RanEagerly(code_ref(self.func.__code__), "stance", why, call=calls.number()))
+            observers.emit(
+                events.RanEagerly(code_ref(self.func.__code__), "stance", why, call=calls.number())
+            )
         return None if stance == "eager_then_compile" else False
 
     def _recompile_error(self, why: str, counted: list[_C.Entry]) -> errors.DynacheckError:
@@ -209,11 +219,7 @@ class _Decision:
                     )
                 )
         if fails:
-            raise errors.make(
-                errors.FailOnRecompileLimitHit, limits.message(name, limit, code, explained)
-            )
+            raise errors.make(errors.FailOnRecompileLimitHit, limits.message(name, limit, code, explained))
         if observers.active:
-            observers.emit(
-                events.RanEagerly(code, "limit", reasons.LIMIT.id, explained, call=calls.number())
-            )
+            observers.emit(events.RanEagerly(code, "limit", reasons.LIMIT.id, explained, call=calls.number()))
         return True

@@ -90,9 +90,7 @@ class Compile:
 
     def _told_eagerly(self, *args: Any, **kwargs: Any) -> Any:
         if self.target is not None:
-            observers.emit(
-                events.RanEagerly(self.target, "stance", reasons.STANCE.id, call=calls.number())
-            )
+            observers.emit(events.RanEagerly(self.target, "stance", reasons.STANCE.id, call=calls.number()))
         return self._runner(Stance("force_eager"))(*args, **kwargs)
 
     def _runner(self, stance: Stance) -> Callable[..., Any]:
@@ -137,7 +135,7 @@ def needs_frame(fn: Callable[..., Any]) -> bool:
     return skip.why_frame_skipped(inner.__code__) is not None
 
 
-def compile_function(fn: Callable[..., Any], options: Options) -> FunctionType:
+def compile_function(fn: Callable[..., Any], options: Options) -> Callable[..., Any]:
     """The compiled form of a function, method or other callable.
 
     Args:
@@ -162,7 +160,8 @@ def compile_function(fn: Callable[..., Any], options: Options) -> FunctionType:
 
 
 def original(fn: Any) -> Any:
-    """What a callable that was compiled already, here or by torch, was made from; any other callable itself."""
+    """What a callable that was compiled already, here or by torch, was made from; any other callable
+    itself."""
     while True:
         namespace = getattr(fn, "__dict__", {})
         inner = namespace.get("_torchdynamo_orig_callable")

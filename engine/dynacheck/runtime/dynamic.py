@@ -1,7 +1,8 @@
 """Which sizes and numbers of a frame become symbols: their history, the user's marks, `dynamic=`.
 
-Parameters, buffers and what torch's own modules own stay static; so do ints of modules, globals and default arguments.
-Tensors, floats, and ints of arguments, closures and plain objects become symbols once they changed.
+Parameters, buffers and what torch's own modules own stay static; so do ints of modules, globals and default
+arguments. Tensors, floats, and ints of arguments, closures and plain objects become symbols once they
+changed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch import nn
 from dynacheck.config import Config
 from dynacheck.graph.facts import TensorFacts, TensorRef, facts_of
 from dynacheck.graph.symbolic import AUTO, DUCK, STATIC, Dim
-from dynacheck.guards import MarksAre, NoMarks, TensorMatch
+from dynacheck.guards import MarksAre, NoMarks, TensorMatch, TypeIs
 from dynacheck.guards.tensors import MARKS
 from dynacheck.runtime.codes import code_ref
 from dynacheck.runtime.history import History, Seen, place_of, relative_strides
@@ -126,6 +127,7 @@ class ShapePolicy:
             return None
         if tx.env is None:
             tx.need_symbols()
+        tx.guard(node, TypeIs(type(value)))
         return tx.env.symbol(node, "int" if type(value) is int else "float", 0, value, AUTO)
 
     def _fixed_int(self, node: Node) -> bool:
@@ -203,4 +205,6 @@ def _bounded(kind: Any, marks: dict[str, Any], node: Node, dim: int) -> Dim:
             low, high = bound.min, bound.max
     if kind == "unbacked":
         low, high = have.get("_dynamo_unbacked_bounds", {}).get(dim, (low, high))
-    return Dim(kind, low, high, f"mark_{'dynamic' if kind == 'marked' else 'unbacked'}({node.user_path}, {dim})")
+    return Dim(
+        kind, low, high, f"mark_{'dynamic' if kind == 'marked' else 'unbacked'}({node.user_path}, {dim})"
+    )

@@ -1,7 +1,7 @@
 """What earlier translations saw of a value: what changed becomes a symbol.
 
-Kept for the whole process, by place of the code (file, first line, name, isolated compile) and source, as torch keys it:
-instances of a class share it, so do two lambdas on one line.
+Kept for the whole process, by place of the code (file, first line, name, isolated compile) and source, as
+torch keys it: instances of a class share it, so do two lambdas on one line.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ class Seen:
 
     Attributes:
         number: the int or float, CHANGED, or None if it was none.
-        sizes: per dimension; CHANGED as a whole when the number of dimensions differs; None if it was no tensor.
-        strides: likewise; a stride that follows from the size of another dimension is ("after", that dimension).
+        sizes: per dimension; CHANGED as a whole when the number of dimensions differs; None if it was no
+            tensor.
+        strides: likewise; a stride that follows from the size of another dimension is ("after", that
+            dimension).
     """
 
     number: Any = None

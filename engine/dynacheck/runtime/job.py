@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 from dynacheck import _C
@@ -38,7 +39,7 @@ class Job:
     target: CodeRef | None = None
 
 
-def inline_call(fn: Any) -> FunctionType:
+def inline_call(fn: Any) -> Callable[..., Any]:
     """A frame of ours around what has none, or one that is never translated: the entries are this code's.
 
     Args:
@@ -51,5 +52,5 @@ def inline_call(fn: Any) -> FunctionType:
     return inner
 
 
-INLINE_CODE: CodeType = next(c for c in inline_call.__code__.co_consts if isinstance(c, CodeType))
+INLINE_CODE: CodeType = inline_call(None).__code__
 """The one code object of all such frames."""

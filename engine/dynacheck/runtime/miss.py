@@ -30,7 +30,7 @@ from dynacheck.runtime.job import Job
 from dynacheck.runtime.regions import info_of
 from dynacheck.runtime.switches import switches
 from dynacheck.translate.signals import SkipFrame
-from dynacheck.translate.translate import Translation, TranslateRequest, translate
+from dynacheck.translate.translate import TranslateRequest, Translation, translate
 
 
 class Miss:
@@ -72,7 +72,8 @@ class Miss:
             The entry that serves it, or None when it runs as it is.
 
         Raises:
-            DynacheckError: what is an error for the user: a break under fullgraph, a backend that raised, a broken mark.
+            DynacheckError: what is an error for the user: a break under fullgraph, a backend that raised, a
+                broken mark.
         """
         engine.oracle.refresh()
         job = self.job
@@ -184,15 +185,14 @@ class Miss:
         caused = broke is not None or raised
         if caused:
             why, message = (reason, skipped.message) if broke is None else (broke.reason, broke.message)
-            observers.emit(
-                events.GraphBroke(self.id, ref, why.id, message, why.hint, stack, True, call=call)
-            )
+            observers.emit(events.GraphBroke(self.id, ref, why.id, message, why.hint, stack, True, call=call))
         observers.emit(events.FrameSkipped(ref, reason.id, skipped.message, stack, caused, call=call))
         if caused:
             observers.emit(events.RanEagerly(ref, "skip", reason.id, call=call))
 
     def _give_up(self, why: str) -> None:
-        """All frames of this code run as they are; the hook is not told while observers want to know of each."""
+        """All frames of this code run as they are; the hook is not told while observers want to know of
+        each."""
         self.data.given_up = why
         self.state.skip = not observers.active
 

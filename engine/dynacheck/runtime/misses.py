@@ -27,9 +27,7 @@ def explain(
     """
     mine = [e for e in entries if e.region is region and isinstance(e.owner, EntryRecord)]
     found = explain_miss([e.owner.guards for e in mine], FrameView(func, args))  # type: ignore[attr-defined]
-    misses = [
-        EntryMiss(_index(mine[failure.index]), tuple(map(_row, failure.failures))) for failure in found
-    ]
+    misses = [EntryMiss(_index(mine[failure.index]), tuple(map(_row, failure.failures))) for failure in found]
     misses += [EntryMiss(_index(e), (), True) for e in entries if e.region is not region]
     return tuple(misses)
 

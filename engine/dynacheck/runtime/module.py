@@ -27,10 +27,11 @@ _GLOBAL_HOOKS = (
 
 
 class CompiledModule(nn.Module):
-    """A module around the compiled one, which is its only child `_orig_mod`: names of its state begin with that.
+    """A module around the compiled one, which is its only child `_orig_mod`: names of its state begin with
+    that.
 
-    It has no mode and no attributes of its own: they are those of the wrapped module. Hooks registered on it run around the
-    compiled call.
+    It has no mode and no attributes of its own: they are those of the wrapped module. Hooks registered on it
+        run around the compiled call.
 
     Args:
         module: the module.
@@ -61,8 +62,8 @@ class CompiledModule(nn.Module):
             return super().__call__(*args, **kwargs)
         return own["forward"](*args, **kwargs)
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         """torch's class of compiled modules where that is loaded, for `isinstance`."""
         found = interop.optimized_module()
         return CompiledModule if found is None else found
@@ -97,7 +98,8 @@ class CompiledModule(nn.Module):
         return len(self._modules["_orig_mod"])  # type: ignore[arg-type]
 
     def __iter__(self) -> Any:
-        return iter(self._modules["_orig_mod"])  # type: ignore[arg-type]
+        wrapped: Any = self._modules["_orig_mod"]
+        return iter(wrapped)
 
     def __getitem__(self, key: Any) -> Any:
         return self._modules["_orig_mod"][key]  # type: ignore[index]
@@ -109,7 +111,7 @@ class CompiledModule(nn.Module):
         return bool(self._modules["_orig_mod"])
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self._modules["_orig_mod"])})
+        return sorted({*object.__dir__(self), *dir(self._modules["_orig_mod"])})
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Copied and pickled as the wrapped module and the keywords of `compile`."""

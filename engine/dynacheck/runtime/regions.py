@@ -1,10 +1,11 @@
 """Compile regions: which compiles share entries, and who keeps their graphs alive.
 
-An entry belongs to a region and holds it weakly; the region owns the callables that backends made, and rewritten code
-reaches them through a call that does not own them. So nothing that hangs on a code object keeps a user's model alive.
+An entry belongs to a region and holds it weakly; the region owns the callables that backends made, and
+rewritten code reaches them through a call that does not own them. So nothing that hangs on a code object
+keeps a user's model alive.
 
-A named backend's region lives until `reset()`. One of a function lives with the function; one of any other callable with
-the compiled callables that use it.
+A named backend's region lives until `reset()`. One of a function lives with the function; one of any other
+callable with the compiled callables that use it.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def info_of(region: _C.Region) -> RegionInfo:
 
 
 class _KeptByFunction:
-    """Regions of a function that is a backend, as an attribute of it (a decorator may copy that to another function)."""
+    """Regions of a function that is a backend, as an attribute of it (a decorator may copy that to another
+    function)."""
 
     __slots__ = ("function", "regions")
 

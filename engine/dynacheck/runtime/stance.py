@@ -1,7 +1,7 @@
 """Stances: what compiled callables do when nothing serves a frame.
 
-`set_stance(...)` called plainly holds in every thread until the next one; as a context manager or decorator it overlays
-that in the context that entered it. A stance set through torch holds where none was set here.
+`set_stance(...)` called plainly holds in every thread until the next one; as a context manager or decorator
+it overlays that in the context that entered it. A stance set through torch holds where none was set here.
 """
 
 from __future__ import annotations
@@ -77,9 +77,10 @@ class set_stance:
     """Set what compiled callables do: as a function, a context manager or a decorator.
 
     Args:
-        stance: `default`; `force_eager`: everything runs as it is; `eager_on_recompile`: existing entries serve, all else
-            runs as it is; `fail_on_recompile`: an error where something would be compiled; `eager_then_compile`: the first
-            call of a frame runs as it is, and what differs in the second becomes a symbol.
+        stance: `default`; `force_eager`: everything runs as it is; `eager_on_recompile`: existing entries
+            serve, all else runs as it is; `fail_on_recompile`: an error where something would be compiled;
+            `eager_then_compile`: the first call of a frame runs as it is, and what differs in the second
+                becomes a symbol.
         force_backend: with `default`: the backend that all compiles use instead of their own.
 
     Raises:
@@ -90,7 +91,9 @@ class set_stance:
         ...     pass
     """
 
-    def __init__(self, stance: str = "default", *, force_backend: str | Callable[..., Any] | None = None) -> None:
+    def __init__(
+        self, stance: str = "default", *, force_backend: str | Callable[..., Any] | None = None
+    ) -> None:
         if stance not in NAMES:
             raise ValueError(f"unknown stance {stance!r}; there are {', '.join(NAMES)}")
         if force_backend is not None and stance != "default":

@@ -1,4 +1,5 @@
-"""The few things a call of a compiled callable must look at: nobody observes, no stance is set, none through torch."""
+"""The few things a call of a compiled callable must look at: nobody observes, no stance is set, none through
+torch."""
 
 from __future__ import annotations
 
