@@ -61,6 +61,11 @@ static int reached_from_top(void) {
     return tls.probe_seen;
 }
 
+/* When the evaluator below ours is on top as well, having been set again, nothing is known to be below ours. */
+static void cut_cycle(void) {
+    if (evaluator() == earlier) earlier = NULL;
+}
+
 static void ensure_installed(void) {
     _PyFrameEvalFunction top = evaluator();
     if (top == hook_eval) {
@@ -81,10 +86,12 @@ static void ensure_installed(void) {
 /* Leaves when we are on top. When buried under another evaluator we stay and pass frames on until found on top. */
 static void uninstall(void) {
     _PyFrameEvalFunction top = evaluator();
-    if (top == hook_eval)
+    if (top == hook_eval) {
         set_evaluator(earlier);
-    else if (top != _PyEval_EvalFrameDefault)
+    } else if (top != _PyEval_EvalFrameDefault) {
+        cut_cycle();
         return;
+    }
     installed = 0;
     earlier = NULL;
 }
@@ -360,7 +367,10 @@ static PyObject *eval_off(PyThreadState *ts, IFrame *f, int throwflag) {
 static PyObject *hook_eval(PyThreadState *ts, IFrame *f, int throwflag) {
     const int not_ours = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
     Thread *t = tls.thread;
-    if (UNLIKELY(tls.passing == f)) return _PyEval_EvalFrameDefault(ts, f, throwflag);
+    if (UNLIKELY(tls.passing == f)) {
+        cut_cycle();
+        return _PyEval_EvalFrameDefault(ts, f, throwflag);
+    }
     if (UNLIKELY(tls.probing) && frame_func(f) == probe) {
         tls.probe_seen = 1;
         return hook_eval_next(ts, f, throwflag);

@@ -80,6 +80,60 @@ def test_ours_inside_a_torch_region(native, made, x):
     assert backend.graphs >= 1 and evaluator() in ("default", "other")
 
 
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")
+def test_switching_ours_inside_a_frame_that_torch_compiles(native, made, x):
+    """Whoever ends up below the other, frames don't go round in circles between the two."""
+    callback = native.Rewriter({made.f.__code__: made.r.__code__})
+
+    def outer(a):
+        y = torch.sin(a)
+        previous = _C.set_callback(callback)
+        who, _ = made.f(1)
+        _C.set_callback(*previous)
+        return torch.cos(y), who
+
+    compiled = torch.compile(outer, backend=Counter())
+    for mode in (None, callback, False):
+        with native.on(mode):
+            for _ in range(3):
+                out, who = compiled(x)
+                assert torch.allclose(out, torch.cos(torch.sin(x))) and who in ("r", "original")
+    assert evaluator() in ("default", "other")
+
+
+@pytest.mark.parametrize("first_off", ["ours", "torch"])
+def test_torch_on_in_two_threads(native, made, hook, first_off):
+    """The second thread's switch puts torch's evaluator on ours, which sits on torch's: a cycle of two."""
+    on, leave = threading.Event(), threading.Event()
+
+    def other():
+        hook(False)
+        on.set()
+        leave.wait()
+        hook(None)
+
+    def torch_off():
+        leave.set()
+        thread.join()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    on.wait()
+    with native.rewriting({made.f: made.r}):
+        hook(False)
+        results = [made.f(i) for i in range(3)]
+        hook(None)
+        results += [made.f(i) for i in range(3)]
+        if first_off == "torch":
+            torch_off()
+        results += [made.f(0)]
+    if first_off == "ours":
+        torch_off()
+    assert [who for who, _ in results] == ["r"] * 7
+    assert made.f(1) == ("original", 1)
+    assert evaluator() == "default"
+
+
 def test_torch_inside_our_region(native, made, x):
     backend = Counter()
     compiled = torch.compile(made.sine, backend=backend)
