@@ -169,7 +169,9 @@ GUARD_OPS: Final[dict[str, int]]  # numbers of the native checks
 GUARD_ACCESSORS: Final[dict[str, int]]  # numbers of the native accessors
 
 # Reading torch without linking it; see guards/access.py and guards/state.py.
-def setup_tensors(samples: list[tuple[Any, int, int]], library: str) -> bool: ...  # (tensor, _cdata, dispatch keys)
+# samples: (tensor, _cdata, dispatch keys, strided)
+def setup_tensors(samples: list[tuple[Any, int, int, bool]], library: str) -> bool: ...
+def tensor_offsets() -> tuple[int, int, int]: ...  # of keys, rank, dtype in a tensor; 0: not found
 def tensors_ready() -> bool: ...
 def tensor_facts(tensor: Any) -> tuple[int, int, int, bool, tuple[int, ...] | None, tuple[int, ...] | None]: ...
 def native_symbol(name: str) -> int: ...  # its address, or 0

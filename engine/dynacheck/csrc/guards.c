@@ -130,9 +130,10 @@ static int build_dims(int64_t *out, PyObject *dims, int rank) {
 
 static int build_tensor(Program *p, Check *c, PyObject *operands) {
     PyObject *type, *sizes, *strides;
-    int dtype, index, grad, rank;
+    int dtype, index, grad, rank, in_memory;
     unsigned long long keys;
-    if (!PyArg_ParseTuple(operands, "OiiKiiOO:TENSOR", &type, &dtype, &index, &keys, &grad, &rank, &sizes, &strides))
+    if (!PyArg_ParseTuple(operands, "OiiKiiOOi:TENSOR", &type, &dtype, &index, &keys, &grad, &rank, &sizes,
+                          &strides, &in_memory))
         return -1;
     Pin pin = {0};
     if (build_pin(p, &pin, type) < 0) return -1;
@@ -148,6 +149,7 @@ static int build_tensor(Program *p, Check *c, PyObject *operands) {
     t->type = (PyTypeObject *)pin.object;
     t->keys = keys, t->dtype = dtype, t->device_index = index, t->rank = rank, t->requires_grad = (char)grad;
     t->has_sizes = sizes != Py_None, t->has_strides = strides != Py_None;
+    t->in_memory = (char)(in_memory && rank <= 5 && t->has_sizes && t->has_strides);
     if (t->has_sizes && build_dims(t->dims, sizes, rank) < 0) return -1;
     return t->has_strides ? build_dims(t->dims + rank, strides, rank) : 0;
 }

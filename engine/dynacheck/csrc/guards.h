@@ -37,7 +37,8 @@ typedef struct {
     PyTypeObject *type;
     uint64_t keys;
     int32_t dtype, device_index, rank;
-    char requires_grad, has_sizes, has_strides;
+    uint32_t type_word; /* dtype and device as tensors keep them, from the first tensor that had the right ones */
+    char requires_grad, has_sizes, has_strides, in_memory, type_word_known;
     int64_t dims[]; /* sizes, then strides */
 } TensorSpec;
 
@@ -142,6 +143,22 @@ int node_walk(const Node *nd, PyObject *parent, Walk *w, int safe);
 int relation_check(const Relation *r, Walk *w);
 PyObject *instance_dict(PyObject *obj); /* borrowed; NULL: none */
 
+/* True only for objects whose instance dict was never needed: a quick look that makes none. */
+static inline int has_no_attributes(PyObject *obj) {
+    PyTypeObject *type = Py_TYPE(obj);
+    PyObject **object = (PyObject **)obj;
+    if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
+#if DC_PY311
+        return object[-3] == NULL && object[-4] == NULL; /* dict, inline values */
+#elif !DC_PY313_UP
+        return object[-3] == NULL; /* dict or inline values */
+#else
+        return object[-3] == NULL && !(type->tp_flags & Py_TPFLAGS_INLINE_VALUES);
+#endif
+    }
+    return type->tp_dictoffset > 0 && object[type->tp_dictoffset / (Py_ssize_t)sizeof *object] == NULL;
+}
+
 /* ---- guards_memo.c ---------------------------------------------------------------------------------------------- */
 
 extern int memo_enabled;
@@ -156,7 +173,7 @@ int memo_module_init(void);
 
 /* ---- guards_torch.c --------------------------------------------------------------------------------------------- */
 
-int tensor_matches(const TensorSpec *spec, PyObject *value);
+int tensor_matches(TensorSpec *spec, PyObject *value);
 int marks_match(PyObject *marks, PyObject *tensor);
 int ambient_matches(const AmbientRead *r);
 /* 2: Python has to decide. */

@@ -16,9 +16,10 @@ typedef int32_t (*get_i64s)(void *, int64_t **);
 static struct {
     void *library;
     char ready;
-    int keys_offset;
+    int keys_offset;            /* of the dispatch key set in a TensorImpl */
+    int rank_offset, type_offset; /* of the rank, sizes and strides; of dtype and device. 0: not known */
     PyTypeObject *tensor_type;
-    get_i32 dtype, device_index;
+    get_i32 dtype, device_index, device_type;
     get_i64 dim, storage_offset;
     get_i64s sizes, strides;
     char (*requires_grad)(const void *impl);
@@ -54,17 +55,38 @@ static int dims_match(const int64_t *then, const int64_t *now, int n) {
     return 1;
 }
 
-int tensor_matches(const TensorSpec *spec, PyObject *v) {
+#define INLINE_DIMS 5 /* a tensor of at most so many dimensions keeps sizes and strides in itself */
+
+/* The same from memory, for plain tensors. -1: can't tell. */
+static int tensor_matches_memory(const TensorSpec *spec, const char *impl) {
+    const int64_t *dims = (const int64_t *)(impl + torch_api.rank_offset);
+    if (*(const uint32_t *)(impl + torch_api.type_offset) != spec->type_word) return -1;
+    if (*dims++ != spec->rank) return 0;
+    return dims_match(spec->dims, dims, spec->rank) &&
+           dims_match(spec->dims + spec->rank, dims + INLINE_DIMS, spec->rank) &&
+           torch_api.requires_grad(impl) == spec->requires_grad;
+}
+
+int tensor_matches(TensorSpec *spec, PyObject *v) {
     int32_t number;
     int64_t rank, *dims;
     void *handle = tensor_handle(v);
     if (Py_TYPE(v) != spec->type) return 0;
     if (!usable()) return 2;
-    if (tensor_keys(v) != spec->keys) return 0;
+    char *impl = tensor_impl(v);
+    if (*(uint64_t *)(impl + torch_api.keys_offset) != spec->keys) return 0;
+    if (spec->type_word_known) {
+        int r = tensor_matches_memory(spec, impl);
+        if (r >= 0) return r;
+    }
     if (torch_api.dtype(handle, &number) != 0 || number != spec->dtype) return 0;
     if (torch_api.device_index(handle, &number) != 0 || number != spec->device_index) return 0;
+    if (spec->in_memory && torch_api.type_offset != 0) { /* dtype and device are right: so they look */
+        spec->type_word = *(uint32_t *)(impl + torch_api.type_offset);
+        spec->type_word_known = 1;
+    }
     if (torch_api.dim(handle, &rank) != 0 || rank != spec->rank) return 0;
-    if (torch_api.requires_grad(tensor_impl(v)) != spec->requires_grad) return 0;
+    if (torch_api.requires_grad(impl) != spec->requires_grad) return 0;
     if (spec->has_sizes && (torch_api.sizes(handle, &dims) != 0 || !dims_match(spec->dims, dims, spec->rank))) return 0;
     return !spec->has_strides ||
            (torch_api.strides(handle, &dims) == 0 && dims_match(spec->dims + spec->rank, dims, spec->rank));
@@ -72,6 +94,7 @@ int tensor_matches(const TensorSpec *spec, PyObject *v) {
 
 /* `marks`: ((attribute name, None or tuple of ints), ...). An attribute may be absent; else its set is within ours. */
 int marks_match(PyObject *marks, PyObject *tensor) {
+    if (has_no_attributes(tensor)) return 1;
     PyObject *dict = instance_dict(tensor);
     if (dict == NULL || PyDict_GET_SIZE(dict) == 0) return 1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(marks); i++) {
@@ -380,12 +403,13 @@ static int find_symbols(void) {
     void *lib = torch_api.library;
     torch_api.dtype = (get_i32)dlsym(lib, "aoti_torch_get_dtype");
     torch_api.device_index = (get_i32)dlsym(lib, "aoti_torch_get_device_index");
+    torch_api.device_type = (get_i32)dlsym(lib, "aoti_torch_get_device_type");
     torch_api.dim = (get_i64)dlsym(lib, "aoti_torch_get_dim");
     torch_api.storage_offset = (get_i64)dlsym(lib, "aoti_torch_get_storage_offset");
     torch_api.sizes = (get_i64s)dlsym(lib, "aoti_torch_get_sizes");
     torch_api.strides = (get_i64s)dlsym(lib, "aoti_torch_get_strides");
     torch_api.requires_grad = (char (*)(const void *))dlsym(lib, "_ZNK3c1010TensorImpl13requires_gradEv");
-    return torch_api.dtype && torch_api.device_index && torch_api.dim && torch_api.storage_offset && torch_api.sizes &&
+    return torch_api.dtype && torch_api.device_index && torch_api.device_type && torch_api.dim && torch_api.storage_offset && torch_api.sizes &&
            torch_api.strides && torch_api.requires_grad;
 }
 
@@ -418,6 +442,58 @@ static int find_keys(PyObject *samples) {
     return found == 1 ? at : 0;
 }
 
+/* Does a plain tensor keep rank, sizes and strides at this offset? */
+static int keeps_dims(PyObject *v, int offset) {
+    const int64_t *there = (const int64_t *)(tensor_impl(v) + offset);
+    int64_t rank, *sizes, *strides;
+    void *handle = tensor_handle(v);
+    if (torch_api.dim(handle, &rank) != 0 || rank > INLINE_DIMS) return 1;
+    if (torch_api.sizes(handle, &sizes) != 0 || torch_api.strides(handle, &strides) != 0) return 0;
+    size_t n = (size_t)rank * sizeof *sizes;
+    return there[0] == rank && memcmp(there + 1, sizes, n) == 0 && memcmp(there + 1 + INLINE_DIMS, strides, n) == 0;
+}
+
+/* Are dtype and device at this offset: two bytes of dtype, one of device type, one of index? */
+static int keeps_type(PyObject *v, int offset) {
+    uint32_t there = *(uint32_t *)(tensor_impl(v) + offset);
+    int32_t dtype, index, device;
+    void *handle = tensor_handle(v);
+    if (torch_api.dtype(handle, &dtype) != 0 || torch_api.device_index(handle, &index) != 0 ||
+        torch_api.device_type(handle, &device) != 0)
+        return 0;
+    return there == ((uint32_t)dtype | (uint32_t)(uint8_t)device << 16 | (uint32_t)(uint8_t)index << 24);
+}
+
+/* The one offset that suits every plain sample; 0 when there isn't exactly one. */
+static int find_offset(PyObject *samples, int (*suits)(PyObject *, int), int step) {
+    int found = 0, at = 0;
+    for (int offset = 8; offset < torch_api.keys_offset; offset += step) {
+        int all = 1;
+        for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(samples); i++) {
+            PyObject *sample = PyList_GET_ITEM(samples, i);
+            all = PyTuple_GET_ITEM(sample, 3) != Py_True || suits(PyTuple_GET_ITEM(sample, 0), offset);
+        }
+        found += all;
+        at = all ? offset : at;
+    }
+    return found == 1 ? at : 0;
+}
+
+static int check_samples(PyObject *samples) { /* 1; 0: tensors aren't where they should be; -1 */
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples); i++) {
+        PyObject *sample = PyList_GET_ITEM(samples, i);
+        if (!PyTuple_Check(sample) || PyTuple_GET_SIZE(sample) != 4) {
+            PyErr_SetString(PyExc_TypeError, "samples are (tensor, address, keys, plain)");
+            return -1;
+        }
+        PyObject *tensor = PyTuple_GET_ITEM(sample, 0);
+        uint64_t address = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(sample, 1));
+        if (PyErr_Occurred()) return -1;
+        if (Py_TYPE(tensor)->tp_basicsize < TENSOR_OFFSET + 8 || (uintptr_t)tensor_impl(tensor) != address) return 0;
+    }
+    return 1;
+}
+
 static PyObject *py_setup_tensors(PyObject *module, PyObject *args) {
     PyObject *samples;
     const char *path;
@@ -428,24 +504,18 @@ static PyObject *py_setup_tensors(PyObject *module, PyObject *args) {
     if (torch_api.library == NULL) torch_api.library = dlopen(path, RTLD_NOLOAD | RTLD_NOW);
     if (torch_api.library == NULL) Py_RETURN_FALSE;
     find_global_state();
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples); i++) {
-        PyObject *sample = PyList_GET_ITEM(samples, i);
-        if (!PyTuple_Check(sample) || PyTuple_GET_SIZE(sample) != 3) {
-            PyErr_SetString(PyExc_TypeError, "samples are (tensor, address, keys)");
-            return NULL;
-        }
-        PyObject *tensor = PyTuple_GET_ITEM(sample, 0);
-        uint64_t address = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(sample, 1));
-        if (PyErr_Occurred()) return NULL;
-        if (Py_TYPE(tensor)->tp_basicsize < TENSOR_OFFSET + 8 || (uintptr_t)tensor_impl(tensor) != address)
-            Py_RETURN_FALSE;
-    }
+    int there = check_samples(samples);
+    if (there < 0) return NULL;
+    if (there == 0 || !find_symbols()) Py_RETURN_FALSE;
     torch_api.keys_offset = find_keys(samples);
     if (torch_api.keys_offset < 0) return NULL;
+    if (torch_api.keys_offset == 0) Py_RETURN_FALSE;
+    torch_api.rank_offset = find_offset(samples, keeps_dims, 8);
+    torch_api.type_offset = torch_api.rank_offset == 0 ? 0 : find_offset(samples, keeps_type, 4);
     PyObject *type = (PyObject *)Py_TYPE(PyTuple_GET_ITEM(PyList_GET_ITEM(samples, 0), 0));
     Py_XSETREF(torch_api.tensor_type, (PyTypeObject *)Py_NewRef(type));
-    torch_api.ready = (char)(torch_api.keys_offset != 0 && find_symbols());
-    return PyBool_FromLong(torch_api.ready);
+    torch_api.ready = 1;
+    Py_RETURN_TRUE;
 }
 
 static PyObject *dims_tuple(get_i64s get, PyObject *tensor, int64_t rank) {
@@ -478,6 +548,11 @@ static PyObject *py_tensor_facts(PyObject *module, PyObject *v) {
                          dims_tuple(torch_api.strides, v, rank));
 }
 
+static PyObject *py_tensor_offsets(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    return Py_BuildValue("iii", torch_api.keys_offset, torch_api.rank_offset, torch_api.type_offset);
+}
+
 static PyObject *py_tensors_ready(PyObject *module, PyObject *args) {
     (void)module, (void)args;
     return PyBool_FromLong(usable());
@@ -504,6 +579,7 @@ static PyObject *py_ambient_read(PyObject *module, PyObject *args) {
 PyMethodDef torch_methods[] = {
     {"setup_tensors", py_setup_tensors, METH_VARARGS, "Find out how tensors are read; see guards/access.py."},
     {"tensors_ready", py_tensors_ready, METH_NOARGS, "Whether that succeeded (and isn't forced off)."},
+    {"tensor_offsets", py_tensor_offsets, METH_NOARGS, "Where keys, rank and dtype were found in tensors; 0: nowhere."},
     {"tensor_facts", py_tensor_facts, METH_O, "(dtype code, device index, keys, requires_grad, sizes, strides)."},
     {"native_symbol", py_native_symbol, METH_O, "Address of a symbol of the loaded libtorch, or 0."},
     {"ambient_read", py_ambient_read, METH_VARARGS, "Call one of torch's getters; see guards/state.py."},

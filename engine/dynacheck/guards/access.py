@@ -47,6 +47,9 @@ def _samples() -> list[torch.Tensor]:
         plain.t(),
         plain[1:],
         torch.ones(()),
+        torch.ones(4, 2, dtype=torch.int64),
+        torch.ones(3, 5, 2, dtype=torch.bfloat16).transpose(0, 2),
+        torch.ones(2, 3, 4, 5, 6, dtype=torch.bool),
         torch.ones(2, 1, 3, 1, 2, 1, 2),
         torch.nn.Parameter(torch.ones(2)),
         torch.ones(2, requires_grad=True),
@@ -76,8 +79,8 @@ def _expected(tensor: torch.Tensor) -> tuple[Any, ...]:
 def _set_up() -> TensorAccess | None:
     with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
         samples = _samples()
-        keys = [(t, t._cdata, torch._C._dispatch_keys(t).raw_repr()) for t in samples]
-        if not _C.setup_tensors(keys, _library()):
+        seen = [(t, t._cdata, torch._C._dispatch_keys(t).raw_repr(), t.layout is torch.strided) for t in samples]
+        if not _C.setup_tensors(seen, _library()):
             return None
         codes: dict[torch.dtype, int] = {}
         for dtype in _dtypes():

@@ -47,6 +47,8 @@ def _same_dims(then: Dims | None, now: Sequence[int] | None) -> bool:
     return len(then) == len(now) and all(a is None or a == b for a, b in zip(then, now))
 
 
+# Classes whose tensors keep sizes and strides where every tensor does, whatever they are asked.
+_PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
 # Layouts that share their dispatch keys, or whose sizes aren't plain numbers.
 _IN_PYTHON: Final = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc, torch.jagged)
 
@@ -114,6 +116,7 @@ class TensorMatch(Guard):
             self.rank,
             self.sizes,
             self.strides,
+            int(self.layout is torch.strided and self.cls.get() in _PLAIN),
         )
 
     def check(self, slots: Slots) -> bool:
