@@ -276,7 +276,12 @@ def view_kind(tensor: torch.Tensor, is_inference: bool) -> str | None:
     return VIEW
 
 
-def facts_of(tensor: torch.Tensor, cls: type | None = None, before: TensorFacts | None = None) -> TensorFacts:
+def facts_of(
+    tensor: torch.Tensor,
+    cls: type | None = None,
+    before: TensorFacts | None = None,
+    device: torch.device | None = None,
+) -> TensorFacts:
     """Read a tensor's facts.
 
     Args:
@@ -284,6 +289,7 @@ def facts_of(tensor: torch.Tensor, cls: type | None = None, before: TensorFacts 
         cls: the class to note instead of the tensor's own (for tensors that stand for others).
         before: earlier facts of the same tensor: which kind of view it is does not change, and asking a view
             whose base was written to would replay the view.
+        device: the device to note instead of the tensor's own.
 
     Returns:
         Its facts.
@@ -307,7 +313,7 @@ def facts_of(tensor: torch.Tensor, cls: type | None = None, before: TensorFacts 
             tensor.stride(),
             tensor.storage_offset(),
             tensor.dtype,
-            tensor.device,
+            tensor.device if device is None else device,
             nbytes,
             requires_grad=tensor.requires_grad,
             is_leaf=tensor.is_leaf,
@@ -321,20 +327,23 @@ def facts_of(tensor: torch.Tensor, cls: type | None = None, before: TensorFacts 
         raise UnsupportedTensor(f"a tensor without accessible storage ({type(tensor).__name__})") from error
 
 
-def facts_after_write(tensor: torch.Tensor, before: TensorFacts, written: torch.Tensor) -> TensorFacts:
+def facts_after_write(
+    tensor: torch.Tensor, before: TensorFacts, written: torch.Tensor, device: torch.device | None = None
+) -> TensorFacts:
     """The facts of a tensor after another one over its storage was written to.
 
     Args:
         tensor: a tensor that shares its storage with `written`.
         before: its facts before.
         written: what was written to.
+        device: the device to note instead of the tensor's own.
 
     Returns:
         The facts now. Where torch can't replay the view on the changed base, what autograd does to such
         views.
     """
     try:
-        return facts_of(tensor, before.cls, before)
+        return facts_of(tensor, before.cls, before, device)
     except Exception:  # replaying the view fails: sizes of the base changed in place
         if before.view is not None and written.requires_grad and not before.requires_grad:
             return before.replace(requires_grad=True, is_leaf=False)

@@ -67,8 +67,19 @@ class Oracle:
     def __init__(self) -> None:
         self._memo: dict[tuple[Any, ...], Plan] = {}
         self._switches: tuple[Any, ...] = switches()
+        self._mode: Any = None
         self.hits = 0
         self.misses = 0
+
+    def _fake_mode(self) -> Any:
+        """The mode that misses run in. One serves all: a mode remembers only the real tensors it is shown."""
+        if self._mode is None:
+            from torch._subclasses.fake_tensor import FakeTensorMode
+
+            self._mode = FakeTensorMode()
+            # torch's own memo costs more than it saves under this one: each signature runs once
+            self._mode.cache_enabled = False
+        return self._mode
 
     def refresh(self) -> None:
         """Read the ambient state that lookups don't read themselves.
@@ -177,7 +188,7 @@ class Oracle:
             plan = self._memo.get(key)
         except TypeError:  # an unhashable argument
             self.misses += 1
-            return plans.apply(plans.make(op, target, args, kwargs, refs, len(refs)), refs)
+            return plans.apply(plans.make(op, target, args, kwargs, refs, len(refs), self._fake_mode), refs)
         if plan is None:
             plan = self._make(key, op, target, args, kwargs, refs, len(refs))
         else:
@@ -210,7 +221,7 @@ class Oracle:
         direct: int,
     ) -> Plan:
         self.misses += 1
-        plan = plans.make(op, target, args, kwargs, refs, direct)
+        plan = plans.make(op, target, args, kwargs, refs, direct, self._fake_mode)
         if len(self._memo) >= _MEMO_LIMIT:
             self._memo.clear()
         self._memo[key] = plan

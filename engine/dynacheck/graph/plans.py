@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from typing import Any
 
 import torch
 
+from dynacheck.graph import plainmeta
 from dynacheck.graph.facts import (
     Storage,
     TensorFacts,
@@ -258,8 +260,11 @@ def _raiser(outcome: Exception) -> Callable[[], Exception]:
 class _Reader:
     """Reads results and changes of arguments back into a plan."""
 
-    def __init__(self, world: World, refs: Sequence[TensorRef], inference: bool) -> None:
+    def __init__(
+        self, world: World, refs: Sequence[TensorRef], inference: bool, meta_for: torch.device | None
+    ) -> None:
         self.world = world
+        self.meta_for = meta_for
         self.inference = inference
         self.normal = {id(r.storage) for r in refs if not r.facts.is_inference}
         self.refs = refs
@@ -282,7 +287,7 @@ class _Reader:
     def facts(self, tensor: torch.Tensor, before: TensorFacts | None = None) -> TensorFacts:
         """The facts of a fake tensor, with the class that the real one has."""
         parameter = getattr(tensor, "_is_param", False)
-        facts = facts_of(tensor, torch.nn.Parameter if parameter else torch.Tensor, before)
+        facts = facts_of(tensor, torch.nn.Parameter if parameter else torch.Tensor, before, self.meta_for)
         if self.inference and (before.is_inference if before is not None else not self._is_normal(tensor)):
             return facts.as_inference()
         return facts
@@ -332,6 +337,7 @@ def make(
     kwargs: dict[str, Any] | None,
     refs: Sequence[TensorRef],
     direct: int,
+    mode: Callable[[], Any],
 ) -> Plan:
     """Run an operator on throw-away tensors and read back what it does.
 
@@ -342,38 +348,70 @@ def make(
         kwargs: keyword arguments with TensorRefs.
         refs: the TensorRefs in the arguments, then other tensors over the same storages.
         direct: how many of `refs` are in the arguments.
+        mode: gives the fake mode to run in where plain meta tensors don't do; it must never see a real
+            tensor.
 
     Returns:
         The plan.
     """
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
     plan = Plan()
     for ref in refs:
         if ref.facts.cls is not torch.Tensor and ref.facts.cls is not torch.nn.Parameter:
             plan.raises = _raiser(UnsupportedOperator(f"a tensor subclass, {ref.facts.cls.__name__}"))
             return plan
+    kwargs = kwargs or {}
+    device = plainmeta.device_of(op, target, args, kwargs, refs)
+    if device is not None:
+        named = kwargs if refs else {**kwargs, "device": "meta"}
+        try:
+            with running(contextlib.nullcontext()):
+                return _run(op, target, args, named, refs, direct, device)
+        except _Failed:
+            pass  # fake tensors tell how
+    try:
+        with running(mode()):
+            return _run(op, target, args, kwargs, refs, direct, None)
+    except _Failed as failed:
+        plan.raises = _raiser(classified(failed.error))
+        return plan
+
+
+class _Failed(Exception):
+    """The operator raised, or returned what there are no facts for."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _run(
+    op: str,
+    target: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    refs: Sequence[TensorRef],
+    direct: int,
+    meta_for: torch.device | None,
+) -> Plan:
+    """The plan of a call that does not fail, on fake tensors or, for a device's tensors, on meta ones."""
     inference = torch.is_inference_mode_enabled()
-    with running(FakeTensorMode()), as_no_grad():
-        world = World(refs, plain=inference)
+    with as_no_grad():
+        world = World(refs, plain=inference, meta=meta_for is not None)
         versions = [_version(t) for t in world.tensors]
         standins = {id(r): t for r, t in zip(refs, world.tensors)}
-        reader = _Reader(world, refs, inference)
-        fake_args = [map_structure(a, lambda r: standins[id(r)], TensorRef) for a in args]
-        fake_kwargs = {
-            k: map_structure(a, lambda r: standins[id(r)], TensorRef) for k, a in (kwargs or {}).items()
-        }
+        reader = _Reader(world, refs, inference, meta_for)
+        run_args = [map_structure(a, lambda r: standins[id(r)], TensorRef) for a in args]
+        run_kwargs = {k: map_structure(a, lambda r: standins[id(r)], TensorRef) for k, a in kwargs.items()}
         try:
-            result = _invoke(op, target, fake_args, fake_kwargs)
+            result = _invoke(op, target, run_args, run_kwargs)
         except Exception as error:
-            plan.raises = _raiser(classified(error))
-            return plan
+            raise _Failed(error) from None
+        plan = Plan()
         try:
             _read(plan, reader, result, versions, direct)
             _check_broadcast(target, kwargs, refs, plan)
         except (OperatorRaised, UnsupportedOperator, UnsupportedTensor) as error:
-            plan = Plan()
-            plan.raises = _raiser(classified(error))
+            raise _Failed(error) from None
     return plan
 
 
@@ -395,7 +433,7 @@ def _read(plan: Plan, reader: _Reader, result: Any, versions: Sequence[int], dir
             written = next(
                 (t for t in reader.world.tensors[:direct] if reader.same_storage(t, tensor)), tensor
             )
-            facts = facts_after_write(tensor, ref.facts, written)
+            facts = facts_after_write(tensor, ref.facts, written, reader.meta_for)
         moved = storage if storage == number or storage != _storage_of(reader, i) else None
         if facts is not ref.facts or moved is not None:
             effects.append(Effect(i, facts, moved))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
 from torch import overrides
 from torch.utils._device import DeviceContext
+from torch.utils._mode_utils import no_dispatch
 
 from dynacheck.graph.facts import (
     VIEW_NO_GRAD,
@@ -25,6 +27,7 @@ from dynacheck.graph.facts import (
 )
 
 _mode_stack: Callable[[], list[Any]] = overrides._get_current_function_mode_stack
+_FAKE = torch._C._TorchDispatchModeKey.FAKE
 _ANCHOR = torch.zeros((), dtype=torch.float32, device="cpu", requires_grad=True)
 
 
@@ -38,6 +41,13 @@ class _NonLeaf(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         raise AssertionError("throw-away tensors have no gradients")
+
+
+@cache
+def _fake_tensor() -> Any:
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return FakeTensor
 
 
 @contextmanager
@@ -102,13 +112,15 @@ class World:
     Args:
         refs: the references, in a fixed order; the same one may come twice.
         plain: build inference tensors as plain ones (inside inference mode they behave alike).
+        meta: build meta tensors, outside any fake mode, in place of fake ones.
 
     Attributes:
         tensors: the fake tensor of each reference.
     """
 
-    def __init__(self, refs: Sequence[TensorRef], plain: bool = False) -> None:
+    def __init__(self, refs: Sequence[TensorRef], plain: bool = False, meta: bool = False) -> None:
         self._plain = plain
+        self._device = torch.device("meta") if meta else None
         self._made: dict[int, torch.Tensor] = {}
         self._roots: dict[int, torch.Tensor] = {}
         self._bases: dict[int, torch.Tensor] = {}
@@ -138,7 +150,7 @@ class World:
             return self._build_root(ref)
         base = self._base(ref)
         if base.dtype != facts.dtype and not (base.is_complex() or facts.dtype.is_complex):
-            return _flagged(facts, lambda: _strided(facts, base))
+            return _flagged(facts, lambda: _strided(facts, base, self._device))
         self._bases[id(ref)] = base
         return _view(base, facts)
 
@@ -161,29 +173,42 @@ class World:
             is_neg=False,
             cls=torch.Tensor,
         )
-        return _flagged(flat, lambda: _strided(flat, over))
+        return _flagged(flat, lambda: _strided(flat, over, self._device))
 
     def _build_root(self, ref: TensorRef) -> torch.Tensor:
         facts = ref.facts
         over = self._roots.get(id(ref.storage))
         if facts.is_inference and not self._plain:
             with torch.inference_mode():
-                return _with_bits(_strided(facts, over), facts)
+                return _with_bits(_strided(facts, over, self._device), facts)
         if facts.is_conj or facts.is_neg:
-            return _flagged(facts, lambda: _with_bits(_strided(facts, over), facts).detach())
-        return _flagged(facts, lambda: _strided(facts, over))
+            return _flagged(facts, lambda: _with_bits(_strided(facts, over, self._device), facts).detach())
+        return _flagged(facts, lambda: _strided(facts, over, self._device))
 
 
-def _strided(facts: TensorFacts, over: torch.Tensor | None) -> torch.Tensor:
+def _strided(facts: TensorFacts, over: torch.Tensor | None, device: torch.device | None) -> torch.Tensor:
     """A plain tensor of these sizes and strides, over the storage of another one if given."""
     if over is None:
         if facts.storage_offset == 0 and (facts.has_symbols or facts.nbytes == _span(facts)):
-            return torch.empty_strided(facts.shape, facts.stride, dtype=facts.dtype, device=facts.device)
-        over = torch.empty((facts.nbytes,), dtype=torch.uint8, device=facts.device)
-    empty = torch.empty((0,), dtype=facts.dtype, device=facts.device)
+            return _empty(facts, device)
+        over = torch.empty((facts.nbytes,), dtype=torch.uint8, device=device or facts.device)
+    empty = torch.empty((0,), dtype=facts.dtype, device=device or facts.device)
     storage: Any = over.untyped_storage()
     with torch.no_grad():
         return empty.set_(storage, facts.storage_offset, facts.shape, facts.stride)
+
+
+def _empty(facts: TensorFacts, device: torch.device | None) -> torch.Tensor:
+    """A new tensor. Static fake ones are made around a meta tensor: a tenth of the mode's own time."""
+    mode: Any = None if device or facts.has_symbols else torch._C._get_dispatch_mode(_FAKE)
+    if mode is None:
+        return torch.empty_strided(
+            facts.shape, facts.stride, dtype=facts.dtype, device=device or facts.device
+        )
+    with no_dispatch():
+        meta = torch.empty_strided(facts.shape, facts.stride, dtype=facts.dtype, device="meta")
+    made: torch.Tensor = _fake_tensor()(mode, meta, facts.device)
+    return made
 
 
 def _flagged(facts: TensorFacts, make: Callable[[], torch.Tensor]) -> torch.Tensor:

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch.overrides import TorchFunctionMode
-
 from dynacheck.graph.facts import Storage, TensorFacts, TensorRef, UnsupportedTensor, facts_of
-from dynacheck.graph.oracle import DataDependent, Oracle, OperatorRaised, UnsupportedOperator
+from dynacheck.graph.oracle import DataDependent, OperatorRaised, Oracle, UnsupportedOperator
+from torch.overrides import TorchFunctionMode
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +26,7 @@ def real_facts(tensor: torch.Tensor) -> TensorFacts:
 
 
 def strides(facts: TensorFacts) -> tuple[Any, ...]:
-    """Strides that matter: fake kernels place those of dimensions of size 1 differently, as in torch.compile."""
+    """Strides that matter: fake kernels place those of dimensions of size 1 differently, as torch.compile's."""
     return () if 0 in facts.shape else tuple(s for n, s in zip(facts.shape, facts.stride) if n != 1)
 
 
@@ -35,8 +34,20 @@ def differences(predicted: TensorFacts, actual: TensorFacts, skip: tuple[str, ..
     out = []
     if strides(predicted) != strides(actual):
         out.append(f"stride: predicted {predicted.stride}, real {actual.stride}")
-    for name in ("shape", "storage_offset", "dtype", "device", "requires_grad", "is_leaf", "is_conj", "is_neg",
-                 "is_inference", "cls", "view", "nbytes"):
+    for name in (
+        "shape",
+        "storage_offset",
+        "dtype",
+        "device",
+        "requires_grad",
+        "is_leaf",
+        "is_conj",
+        "is_neg",
+        "is_inference",
+        "cls",
+        "view",
+        "nbytes",
+    ):
         if name not in skip and getattr(predicted, name) != getattr(actual, name):
             out.append(f"{name}: predicted {getattr(predicted, name)}, real {getattr(actual, name)}")
     return out
@@ -116,7 +127,9 @@ class Mirror:
             actual = func(*args, **kwargs)
         except Exception as error:
             if not isinstance(failure, OperatorRaised):
-                self.mismatches.append(f"{name}: raises {type(error).__name__}: {error}, predicted {failure or predicted}")
+                self.mismatches.append(
+                    f"{name}: raises {type(error).__name__}: {error}, predicted {failure or predicted}"
+                )
             raise
         self.calls += 1
         if failure is not None:
@@ -163,7 +176,11 @@ class Mirror:
                 return [f"predicted {type(predicted).__name__}, real {type(actual).__name__}"]
             return [text for p, a in zip(predicted, actual) for text in self.compare(p, a)]
         same = type(predicted) is type(actual) and predicted == actual
-        return [] if same or actual is None and predicted is None else [f"predicted {predicted!r}, real {actual!r}"]
+        return (
+            []
+            if same or actual is None and predicted is None
+            else [f"predicted {predicted!r}, real {actual!r}"]
+        )
 
 
 class Watch(TorchFunctionMode):
@@ -174,7 +191,14 @@ class Watch(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
-        if name in ("__repr__", "set_grad_enabled", "_set_grad_enabled", "is_grad_enabled", "__set__", "_enter_autocast"):
+        if name in (
+            "__repr__",
+            "set_grad_enabled",
+            "_set_grad_enabled",
+            "is_grad_enabled",
+            "__set__",
+            "_enter_autocast",
+        ):
             return func(*args, **(kwargs or {}))
         return self.mirror.call(func, args, kwargs or {})
 

@@ -7,9 +7,8 @@ import operator
 import pytest
 import torch
 import torch.nn.functional as F
-
 from dynacheck.graph.facts import TensorFacts, TensorRef, UnsupportedTensor, facts_of
-from dynacheck.graph.oracle import DataDependent, Oracle, OperatorRaised, UnsupportedOperator
+from dynacheck.graph.oracle import DataDependent, OperatorRaised, Oracle, UnsupportedOperator
 
 
 def ref(tensor: torch.Tensor) -> TensorRef:
@@ -184,8 +183,11 @@ def errors(call):
             fn()
 
 
-PROGRAMS = [v for v in list(globals().values()) if callable(v) and getattr(v, "__code__", None)
-            and v.__code__.co_varnames[:1] == ("call",)]
+PROGRAMS = [
+    v
+    for v in list(globals().values())
+    if callable(v) and getattr(v, "__code__", None) and v.__code__.co_varnames[:1] == ("call",)
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
@@ -358,8 +360,13 @@ def test_a_subclass_is_not_predicted(oracle):
 def test_random_state_is_left_alone(oracle):
     torch.manual_seed(3)
     before = torch.get_rng_state()
-    for target, args in [(torch.rand, (3, 4)), (torch.randperm, (7,)), (F.dropout, (ref(torch.ones(9)),)),
-                         ("uniform_", (ref(torch.ones(11)),)), (torch.multinomial, (ref(torch.ones(8)), 3))]:
+    for target, args in [
+        (torch.rand, (3, 4)),
+        (torch.randperm, (7,)),
+        (F.dropout, (ref(torch.ones(9)),)),
+        ("uniform_", (ref(torch.ones(11)),)),
+        (torch.multinomial, (ref(torch.ones(8)), 3)),
+    ]:
         oracle.call("call_method" if isinstance(target, str) else "call_function", target, args)
     assert torch.equal(torch.get_rng_state(), before)
 
@@ -389,12 +396,13 @@ def test_other_devices_need_no_hardware(oracle):
         oracle.call("call_function", torch.add, (cuda, ref(torch.ones(2, 3))))
 
 
-ATTRIBUTES = ["T", "mT", "H", "mH", "real", "data", "shape", "ndim", "dtype", "device", "layout", "requires_grad",
-              "is_leaf", "itemsize", "nbytes", "is_cuda", "is_cpu", "is_meta", "is_sparse", "is_quantized", "is_nested",
-              "is_mkldnn", "is_xpu", "is_mps", "name", "grad", "output_nr", "_version"]  # fmt: skip
-METHODS = [("size",), ("size", 0), ("size", -1), ("stride",), ("stride", 1), ("dim",), ("ndimension",), ("numel",),
-           ("nelement",), ("element_size",), ("storage_offset",), ("is_contiguous",), ("is_floating_point",), ("is_complex",),
-           ("is_signed",), ("is_conj",), ("is_neg",), ("is_inference",), ("get_device",), ("__len__",)]  # fmt: skip
+ATTRIBUTES = """T mT H mH real data shape ndim dtype device layout requires_grad is_leaf itemsize nbytes is_cuda
+is_cpu is_meta is_sparse is_quantized is_nested is_mkldnn is_xpu is_mps name grad output_nr _version""".split()
+METHODS = [("size", 0), ("size", -1), ("stride", 1)] + [
+    (name,)
+    for name in """size stride dim ndimension numel nelement element_size storage_offset is_contiguous
+    is_floating_point is_complex is_signed is_conj is_neg is_inference get_device __len__""".split()
+]
 
 
 @pytest.mark.parametrize("tensor", [torch.ones(2, 3), torch.ones(3, 2).t(), torch.ones(4, 6)[1:, ::2],
@@ -432,3 +440,22 @@ def test_facts_have_a_readable_form():
     text = repr(facts_of(torch.nn.Parameter(torch.ones(2, 3))))
     assert "torch.float32" in text and "[2, 3]" in text and "Parameter" in text and "requires_grad" in text
     assert isinstance(TensorFacts.__doc__, str)
+
+
+@pytest.mark.parametrize("device", [None, "cpu", "meta"])
+def test_factories(device, mirror):
+    for fn, args in [
+        (torch.zeros, (2, 3)),
+        (torch.arange, (5,)),
+        (torch.arange, (0.0, 5)),
+        (torch.full, ((2,), 1)),
+        (torch.rand, (3,)),
+        (torch.eye, (3,)),
+        (torch.empty, (2, 0)),
+        (torch.linspace, (0, 1, 4)),
+    ]:
+        for more in ({}, {"dtype": torch.float64}, {"requires_grad": fn is not torch.full}):
+            if fn is torch.arange and more.get("requires_grad") and args == (5,):
+                continue
+            mirror.call(fn, args, {**more, "device": device})
+    assert mirror.mismatches == []

@@ -10,13 +10,22 @@ from torch import nn
 
 transformers = pytest.importorskip("transformers")
 
-SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 64}
+SMALL = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "vocab_size": 64,
+}
 
 
 def bert():
     config = transformers.BertConfig(**SMALL, max_position_embeddings=32)
     ids = torch.arange(12).view(2, 6)
-    return transformers.BertModel(config), {"input_ids": ids, "attention_mask": torch.ones(2, 6, dtype=torch.long)}
+    return transformers.BertModel(config), {
+        "input_ids": ids,
+        "attention_mask": torch.ones(2, 6, dtype=torch.long),
+    }
 
 
 def gpt2():
@@ -31,7 +40,12 @@ def llama():
 
 def vit():
     config = transformers.ViTConfig(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, image_size=16, patch_size=8
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        image_size=16,
+        patch_size=8,
     )
     return transformers.ViTModel(config), {"pixel_values": torch.ones(2, 3, 16, 16)}
 
@@ -56,7 +70,9 @@ class Block(nn.Module):
 class ConvNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 8, 7, 2, 3), nn.GroupNorm(2, 8), nn.SiLU(), nn.MaxPool2d(3, 2, 1))
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 8, 7, 2, 3), nn.GroupNorm(2, 8), nn.SiLU(), nn.MaxPool2d(3, 2, 1)
+        )
         self.blocks = nn.Sequential(Block(8, 8, 1), Block(8, 16, 2))
         self.up = nn.ConvTranspose2d(16, 8, 2, 2)
         self.head = nn.Linear(8, 5)

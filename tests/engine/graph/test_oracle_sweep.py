@@ -18,7 +18,7 @@ KNOWN = {
     "masked_scatter_": "the real kernel refuses what the fake one accepts",
     "nn.functional.max_pool1d": "the fake kernel returns a view of a 2d pooling",
 }
-"""Operators whose prediction differs, with what differs (torch's own fake kernels; torch.compile sees the same)."""
+"""Operators whose prediction differs, and how (torch's own fake kernels; torch.compile sees the same)."""
 
 
 def samples(op, requires_grad: bool):
@@ -60,7 +60,11 @@ def test_operator_database(oracle, requires_grad, make_mirror, capsys):
             torch.manual_seed(0)
             args = (sample.input, *sample.args)
             check(mirror, op.op, args, dict(sample.kwargs), name, report)
-            if op.inplace_variant is not None and not requires_grad and isinstance(sample.input, torch.Tensor):
+            if (
+                op.inplace_variant is not None
+                and not requires_grad
+                and isinstance(sample.input, torch.Tensor)
+            ):
                 args = (sample.input.clone(), *sample.args)
                 check(mirror, op.inplace_variant, args, dict(sample.kwargs), name + "_", report)
     wrong = {k: v for k, v in report.items() if not k.startswith("unsupported ")}

@@ -8,12 +8,11 @@ import operator
 import pytest
 import torch
 import torch.fx
-from torch import nn
-
 from dynacheck.graph.facts import TensorRef, facts_of
 from dynacheck.graph.recorder import GraphRecorder, placeholder_name
 from dynacheck.graph.symbolic import AUTO, STATIC, SymbolicEnv
 from dynacheck.sources import FrameView, Root, UserLine
+from torch import nn
 
 LINE = UserLine("model.py", 3, "forward", "    y = self.fc(x)")
 CALLER = UserLine("train.py", 9, "step", "model(x)")
@@ -39,7 +38,9 @@ class Traced:
 
     def linear(self) -> torch.fx.Node:
         args = (self.input(), self.parameter("weight"), self.parameter("bias"))
-        return self.recorder.call("call_function", torch._C._nn.linear, args, None, (CALLER, LINE), function=nn.Linear)
+        return self.recorder.call(
+            "call_function", torch._C._nn.linear, args, None, (CALLER, LINE), function=nn.Linear
+        )
 
 
 @pytest.fixture
@@ -106,7 +107,8 @@ def test_metadata_is_what_torch_records_and_made_late(traced):
     captured = traced.recorder.finish([node])
     assert not dict.__len__(node.meta)
     assert node.meta["stack_trace"] == (
-        '  File "train.py", line 9, in step\n    model(x)\n  File "model.py", line 3, in forward\n    y = self.fc(x)\n'
+        '  File "train.py", line 9, in step\n    model(x)\n'
+        '  File "model.py", line 3, in forward\n    y = self.fc(x)\n'
     )
     assert node.meta["source_fn_stack"] == [("linear", nn.Linear)]
     assert "example_value" in node.meta and not dict.__contains__(node.meta, "example_value")
@@ -127,14 +129,23 @@ def test_metadata_behaves_as_a_dict(traced):
     assert len(meta) == 4 and meta and meta.pop("val") == 1 and meta.setdefault("a", 2) == 2
     del meta["a"]
     meta.update(b=1)
-    assert list(meta.keys())[-1] == "b" and 1 in list(meta.values())[-1:] and ("b", 1) == list(meta.items())[-1]
+    assert (
+        list(meta.keys())[-1] == "b" and 1 in list(meta.values())[-1:] and ("b", 1) == list(meta.items())[-1]
+    )
     assert copied["example_value"] is meta["example_value"]
-    assert copy.deepcopy({"m": 1}) == {"m": 1} and "b" in repr(meta) and meta != {} and (meta | {"c": 1})["c"] == 1
+    assert (
+        copy.deepcopy({"m": 1}) == {"m": 1}
+        and "b" in repr(meta)
+        and meta != {}
+        and (meta | {"c": 1})["c"] == 1
+    )
 
 
 def test_module_stack_entry(traced):
     stack = {"k": ("L['self'].fc", nn.Linear)}
-    node = traced.recorder.call("call_method", "sin", (traced.input(),), None, LINE, module_stack=lambda: stack)
+    node = traced.recorder.call(
+        "call_method", "sin", (traced.input(),), None, LINE, module_stack=lambda: stack
+    )
     assert node.meta["nn_module_stack"] == stack
 
 

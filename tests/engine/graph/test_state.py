@@ -6,9 +6,8 @@ import random
 
 import pytest
 import torch
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
-
 from dynacheck.graph.state import AmbientStateChanged, ambient, check_unchanged, preserved
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
 
 class Mode(TorchFunctionMode):
@@ -48,7 +47,16 @@ def leak_device():
     torch.device("meta").__enter__()
 
 
-LEAKS = [leak_grad, leak_autocast, leak_dtype, leak_deterministic, leak_attention, leak_mkldnn, leak_fastpath, leak_device]
+LEAKS = [
+    leak_grad,
+    leak_autocast,
+    leak_dtype,
+    leak_deterministic,
+    leak_attention,
+    leak_mkldnn,
+    leak_fastpath,
+    leak_device,
+]
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -7,7 +7,6 @@ import random
 
 import pytest
 import torch
-
 from dynacheck.graph.facts import TensorRef, facts_of
 from dynacheck.graph.oracle import DataDependent
 from dynacheck.graph.recorder import GraphRecorder
@@ -57,7 +56,10 @@ class Attempt:
 
     def verdict(self, *args) -> bool:
         values = dict(zip(self.nodes, args))
-        return all(SizeExpression(g.program).check([values[n] for n in g.nodes]) for g in self.env.guard_expressions())
+        return all(
+            SizeExpression(g.program).check([values[n] for n in g.nodes])
+            for g in self.env.guard_expressions()
+        )
 
     def torch_verdict(self, *args) -> bool:
         """What torch's own guard text says."""
@@ -68,7 +70,12 @@ class Attempt:
         sources = [env.source(n) for n in self.nodes]
         contexts = [env.tensor_contexts.get(n) for n in self.nodes]
         texts = env.shape_env.produce_guards(fakes, sources, input_contexts=contexts, ignore_static=False)
-        scope = {"L": dict(zip("abc", args)), "Mod": operator.mod, "FloorDiv": operator.floordiv, "PythonMod": operator.mod}
+        scope = {
+            "L": dict(zip("abc", args)),
+            "Mod": operator.mod,
+            "FloorDiv": operator.floordiv,
+            "PythonMod": operator.mod,
+        }
         return all(eval(t, scope) for t in texts)
 
 
@@ -199,7 +206,9 @@ def test_a_marked_dimension_that_is_pinned_names_mark_and_line(oracle):
     assert "L['a'].size()[0] == 5" in a.texts()
 
 
-@pytest.mark.parametrize(("low", "high", "broken"), [(2, 64, True), (6, 64, True), (8, 64, False), (None, None, False)])
+@pytest.mark.parametrize(
+    ("low", "high", "broken"), [(2, 64, True), (6, 64, True), (8, 64, False), (None, None, False)]
+)
 def test_a_marked_range_may_not_be_narrowed(oracle, low, high, broken):
     a = Attempt(oracle, [[Dim("marked", low, high), STATIC]], torch.ones(9, 4))
     a.env.evaluate(a.size(a.refs[0], 0) > 6, LINE)
