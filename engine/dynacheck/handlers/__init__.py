@@ -2,8 +2,10 @@
 
 from dynacheck.handlers import (
     builtins,
+    collections_,
     constructors,
     copy_,
+    dataclasses_,
     functools_,
     itertools_,
     math_,
@@ -17,8 +19,10 @@ from dynacheck.variables import literals, views
 
 __all__ = [
     "builtins",
+    "collections_",
     "constructors",
     "copy_",
+    "dataclasses_",
     "functools_",
     "itertools_",
     "literals",

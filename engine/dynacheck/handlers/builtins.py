@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dynacheck import interop
-from dynacheck.guards.objects import Is
 from dynacheck.handlers.folding import fold_call, folds
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import FRAME_INSPECTION, PRINT, UNKNOWN_CALL, Reason
@@ -16,6 +15,7 @@ from dynacheck.sources import ABSENT, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
+from dynacheck.variables.identity import IdentityVariable
 from dynacheck.variables.iterators import (
     CallableIterator,
     EnumerateIterator,
@@ -144,6 +144,8 @@ def _symbolic_extreme(tx: Tracer, fn: Any, items: list[VariableTracker]) -> Vari
 
 @handles(hash)
 def hash_of(tx: Tracer, obj: Arg, /) -> VariableTracker:
+    if isinstance(type_lookup(obj.get_type(), "__hash__"), types.FunctionType) and not obj.is_constant():
+        return tx.call(obj.tp_getattro(tx, "__hash__"), [])
     key = obj.hash_key(tx)
     if not obj.is_constant():
         return tx.break_(UNKNOWN_CALL, what=f"hash() of {obj.describe()}")
@@ -152,14 +154,9 @@ def hash_of(tx: Tracer, obj: Arg, /) -> VariableTracker:
 
 @handles(id)
 def identity(tx: Tracer, obj: Arg, /) -> VariableTracker:
-    if obj.node is None or obj.is_constant():
+    if obj.is_constant():
         return tx.break_(UNKNOWN_CALL, what=f"id() of {obj.describe()}")
-    value = obj.node.peek()
-    try:
-        tx.guard(obj.node, Is(value))
-    except TypeError:
-        return tx.break_(UNKNOWN_CALL, what=f"id() of {obj.describe()}")
-    return tx.constant(id(value))
+    return IdentityVariable(obj)
 
 
 # -- truth and iteration

@@ -9,6 +9,7 @@ from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.callables import PartialVariable, SortKeyVariable
 from dynacheck.variables.functions import UserFunctionVariable
+from dynacheck.variables.results import python_value
 
 Arg = VariableTracker
 
@@ -36,11 +37,16 @@ def cmp_to_key(tx: Tracer, mycmp: Arg) -> VariableTracker:
     return SortKeyVariable(mycmp)
 
 
+def _is(tx: Tracer, value: Arg | None, default: tuple[str, ...]) -> bool:
+    return value is None or python_value(tx, value) == default
+
+
 @handles(functools.update_wrapper)
 def update_wrapper(
     tx: Tracer, wrapper: Arg, wrapped: Arg, assigned: Arg | None = None, updated: Arg | None = None
 ) -> VariableTracker | None:
-    if assigned is not None or updated is not None or not isinstance(wrapper, UserFunctionVariable):
+    usual = _is(tx, assigned, functools.WRAPPER_ASSIGNMENTS) and _is(tx, updated, functools.WRAPPER_UPDATES)
+    if not usual or not isinstance(wrapper, UserFunctionVariable):
         return None
     for name in functools.WRAPPER_ASSIGNMENTS:
         missing = tx.constant(None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from dynacheck.reasons import UNKNOWN_CALL
@@ -29,6 +29,7 @@ class Handler(Protocol):
 _handlers: Final[dict[int, tuple[Any, Handler]]] = {}
 _by_equality: Final[dict[Any, Handler]] = {}
 """Bound C methods (`dict.fromkeys`), which are made anew by each attribute access but compare equal."""
+_by_code: Final[dict[CodeType, Callable[..., VariableTracker | None]]] = {}
 _polyfills: Final[dict[int, tuple[Any, FunctionType]]] = {}
 
 
@@ -98,6 +99,19 @@ def misuse(
     tx.break_(UNKNOWN_CALL, what=f"{getattr(function, '__qualname__', function)} with these arguments")
 
 
+def handles_code(code: CodeType) -> Callable[[F], F]:
+    """Register a handler of every function with this code (of closures of the standard library).
+
+    The handler gets the function after `tx`.
+    """
+
+    def add(handler: F) -> F:
+        _by_code[code] = handler
+        return handler
+
+    return add
+
+
 def lookup(function: Any) -> Handler | None:
     """The handler of a function, or None.
 
@@ -107,12 +121,22 @@ def lookup(function: Any) -> Handler | None:
     found = _handlers.get(id(function))
     if found is not None and found[0] is function:
         return found[1]
+    if isinstance(function, FunctionType):
+        closure_handler = _by_code.get(function.__code__)
+        return None if closure_handler is None else _bound(closure_handler, function)
     if isinstance(function, BuiltinFunctionType):
         try:
             return _by_equality.get(function)
         except TypeError:  # bound to something unhashable
             return None
     return None
+
+
+def _bound(handler: Callable[..., VariableTracker | None], function: FunctionType) -> Handler:
+    def call(tx: Tracer, /, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
+        return handler(tx, function, *args, **kwargs)
+
+    return call
 
 
 def replaces(*originals: Any, signature: bool = True) -> Callable[[F], F]:

@@ -19,6 +19,7 @@ from dynacheck.variables.base import (
     VariableTracker,
 )
 from dynacheck.variables.iterators import IndexIterator
+from dynacheck.variables.members import bind_member
 from dynacheck.variables.methods import BuiltinMethodVariable
 from dynacheck.variables.results import fold, python_value
 from dynacheck.variables.strings import format_method, join, percent
@@ -110,6 +111,11 @@ def is_constant_value(value: object) -> bool:
     return type(value) in CONSTANT_TYPES or isinstance(value, enum.Enum)
 
 
+def _is_plain(value: object) -> bool:
+    """Whether a value is a constant or a tuple of such."""
+    return is_constant_value(value) or (type(value) is tuple and all(map(_is_plain, value)))
+
+
 def runs_no_user_code(cls: type, *dunders: str) -> bool:
     """Whether the type's special methods are builtin ones (or the enum module's own).
 
@@ -167,11 +173,20 @@ class ConstantVariable(VariableTracker):
         return fold(tx, getattr, value, name)
 
     def _enum_attribute(self, tx: Tracer, name: str, found: object) -> VariableTracker:
-        """`name` and `value`, and the plain data of a member; user code is not run."""
-        data = isinstance(found, enum.property) and getattr(found.fget, "__module__", "enum") == "enum"
-        if not data and name not in self.value.__dict__:
+        """`name` and `value`, what a member was given, what its class defines; user code is interpreted."""
+        value = self.value
+        own_rule = isinstance(found, enum.property) and getattr(found.fget, "__module__", "enum") == "enum"
+        if own_rule or (name in value.__dict__ and _is_plain(value.__dict__[name])):
+            return fold(tx, getattr, value, name)
+        if name in value.__dict__:
             self.unmodelled(tx, f"the attribute {name!r}")
-        return fold(tx, getattr, self.value, name)
+        if found is ABSENT:
+            return fold(tx, getattr, value, name)
+        member = type(value)._member_map_.get(name)
+        if member is not None:
+            return tx.object(member)
+        bound = bind_member(tx, self, type(value), name, found)
+        return BuiltinMethodVariable(self, name) if bound is None else bound
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         if value is None:
@@ -247,6 +262,10 @@ class ConstantVariable(VariableTracker):
         return left.value, right.value
 
     def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
+        found = self._users_method(tx, _DUNDERS[op][0], other)
+        if found is not None:
+            declined = found.is_constant() and found.as_constant(tx) is NotImplemented
+            return NOT_IMPLEMENTED if declined else found
         pair = self._pair(tx, op, self, other)
         if pair is None:
             return NOT_IMPLEMENTED
@@ -274,20 +293,29 @@ class ConstantVariable(VariableTracker):
             self.unmodelled(tx, "hash()")
         return self.value
 
+    def _users_method(self, tx: Tracer, name: str, *args: VariableTracker) -> VariableTracker | None:
+        """Call a special method that an enum of the user defines; None when it defines none."""
+        if runs_no_user_code(type(self.value), name):
+            return None
+        return tx.call(self.tp_getattro(tx, name), list(args))
+
     def tp_repr(self, tx: Tracer) -> VariableTracker:
-        if not runs_no_user_code(type(self.value), "__repr__"):
-            self.unmodelled(tx, "repr()")
-        return fold(tx, repr, self.value)
+        found = self._users_method(tx, "__repr__")
+        return fold(tx, repr, self.value) if found is None else found
 
     def tp_str(self, tx: Tracer) -> VariableTracker:
-        if not runs_no_user_code(type(self.value), "__repr__", "__str__"):
+        found = self._users_method(tx, "__str__")
+        if found is None and not runs_no_user_code(type(self.value), "__repr__"):
             self.unmodelled(tx, "str()")
-        return fold(tx, str, self.value)
+        return fold(tx, str, self.value) if found is None else found
 
     def tp_format(self, tx: Tracer, spec: str) -> VariableTracker:
-        if not runs_no_user_code(type(self.value), "__repr__", "__str__", "__format__"):
-            self.unmodelled(tx, "formatting")
-        return fold(tx, format, self.value, spec)
+        found = self._users_method(tx, "__format__", tx.constant(spec))
+        if found is None and not runs_no_user_code(type(self.value), "__repr__", "__str__"):
+            if spec or type_lookup(type(self.value), "__format__") is not enum.Enum.__format__:
+                self.unmodelled(tx, "formatting")
+            return self.tp_str(tx)
+        return fold(tx, format, self.value, spec) if found is None else found
 
     # -- rewritten code
     def reconstruct(self, to: Rebuilder) -> None:

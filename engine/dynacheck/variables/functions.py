@@ -261,7 +261,9 @@ class UserFunctionVariable(CallableVariable):
         elif name == "__doc__":
             doc = self.code.co_consts[0] if self.code.co_consts else None
             return tx.constant(doc if isinstance(doc, str) else None)
-        elif name == "__annotations__" and self.annotations is not None:
+        elif name == "__annotations__":
+            if self.annotations is None:
+                self.annotations = tx.constant({})
             return self.annotations
         elif not hasattr(_SAMPLE, name):
             tx.raise_(AttributeError, f"'function' object has no attribute {name!r}")

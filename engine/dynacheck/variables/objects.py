@@ -45,6 +45,19 @@ def delete_attribute(obj: object, name: str) -> None:
     object.__delattr__(obj, name)
 
 
+def hashed_fields(cls: type) -> list[str] | None:
+    """The fields that the generated `__hash__` and `__eq__` of a frozen dataclass look at; None for other classes."""
+    params = cls.__dict__.get("__dataclass_params__")
+    if params is None or not (params.frozen and params.eq):
+        return None
+    for name in ("__hash__", "__eq__"):
+        code = getattr(cls.__dict__.get(name), "__code__", None)
+        if code is None or code.co_filename != "<string>":
+            return None
+    fields = cls.__dict__["__dataclass_fields__"].values()
+    return [f.name for f in fields if f.compare and (f.hash is None or f.hash)]
+
+
 class UserObjectVariable(VariableTracker):
     """An object of a class written in Python.
 
@@ -204,6 +217,8 @@ class UserObjectVariable(VariableTracker):
             return BoundMethodVariable(tx.wrap(node), self)
         if isinstance(raw, types.WrapperDescriptorType):
             return None  # the builtin base's or object's own
+        if isinstance(raw, types.MethodDescriptorType) and name in ("__getitem__", "__contains__", "__missing__"):
+            return None  # dict's own, which CPython has as methods too
         return self.bind(tx, name, raw, node)
 
     def _slot(self, tx: Tracer, name: str, *args: VariableTracker) -> VariableTracker | None:
@@ -256,8 +271,18 @@ class UserObjectVariable(VariableTracker):
         if found is not None:
             return found
         if self.base is not None:
-            return self.base.mp_subscript(tx, key)
+            return self.base_item(tx, key)
         tx.raise_(TypeError, f"{self.cls.__name__!r} object is not subscriptable")
+
+    def base_item(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
+        """The builtin base's `__getitem__`; a dict asks the class's `__missing__`."""
+        assert self.base is not None
+        lookup = getattr(self.base, "lookup", None)
+        missing = None if lookup is None else self.method(tx, "__missing__")
+        if lookup is None or missing is None or not isinstance(missing, BoundMethodVariable):
+            return self.base.mp_subscript(tx, key)
+        found: VariableTracker | None = lookup(tx, key)
+        return tx.call(missing, [key]) if found is None else found
 
     def mp_ass_subscript(self, tx: Tracer, key: VariableTracker, value: VariableTracker | None) -> None:
         args = [key] if value is None else [key, value]
@@ -316,7 +341,10 @@ class UserObjectVariable(VariableTracker):
         if raw is None:
             tx.raise_(TypeError, f"unhashable type: {self.cls.__name__!r}")
         if isinstance(raw, types.FunctionType):
-            tx.break_(UNKNOWN_OPERATION, operation="hash()", what=self.describe())
+            names = hashed_fields(self.cls)
+            if names is None:
+                tx.break_(UNKNOWN_OPERATION, operation="hash()", what=self.describe())
+            return (self.cls, *[self.tp_getattro(tx, name).realize(tx).hash_key(tx) for name in names])
         if self.base is not None and raw is not object.__hash__:
             return self.base.hash_key(tx)
         return self

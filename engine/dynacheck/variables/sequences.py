@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from types import FunctionType
 from typing import Any, ClassVar
 
 import torch
 
 from dynacheck.guards.objects import LengthIs
-from dynacheck.sources import ABSENT, Node, TypeAttr, type_lookup
+from dynacheck.sources import ABSENT, Node, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.abstract import equal
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import data, holds_itself, integer, is_integer, natively, text
-from dynacheck.variables.functions import BoundMethodVariable
 from dynacheck.variables.iterators import IndexIterator
+from dynacheck.variables.members import bind_member
 from dynacheck.variables.methods import BuiltinObject, unhashable
 from dynacheck.variables.results import python_value
 from dynacheck.variables.slices import SliceVariable
@@ -487,22 +486,8 @@ class NamedTupleVariable(TupleVariable):
             return item
         if raw is ABSENT or getattr(self, "m_" + name, None) is not None:
             return super().tp_getattro(tx, name)
-        return self._class_attribute(tx, name, raw)
-
-    def _class_attribute(self, tx: Tracer, name: str, raw: object) -> VariableTracker:
-        """What a class written in Python adds to its fields."""
-        node = tx.class_node(self.cls).child(TypeAttr(name))
-        if isinstance(raw, FunctionType):
-            return BoundMethodVariable(tx.wrap(node), self)
-        if isinstance(raw, property):
-            return tx.call(tx.property_getter(node, raw), [self])
-        if isinstance(raw, staticmethod):
-            return tx.unwrap_method(node, raw)
-        if isinstance(raw, classmethod):
-            return BoundMethodVariable(tx.unwrap_method(node, raw), tx.class_of(self))
-        if name in self.cls.__dict__ and not hasattr(type(raw), "__get__"):
-            return tx.wrap(node)
-        return super().tp_getattro(tx, name)
+        found = bind_member(tx, self, self.cls, name, raw)
+        return super().tp_getattro(tx, name) if found is None else found
 
     def m__asdict(self, tx: Tracer) -> VariableTracker:
         names = [tx.constant(name) for name in self.fields()]

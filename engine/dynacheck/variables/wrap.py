@@ -20,6 +20,7 @@ from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.contexts import ContextMethodVariable, ContextVariable, ExitVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
+from dynacheck.variables.enums import EnumClassVariable, is_enum_class
 from dynacheck.variables.exceptions import ExceptionVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectMethodVariable, ObjectVariable, UserFunctionVariable
 from dynacheck.variables.modules import NNModuleVariable
@@ -212,6 +213,8 @@ def wrap_class(tx: Tracer, node: Node, value: type) -> VariableTracker:
 
 def class_tracker(value: type, node: Node | None) -> VariableTracker:
     """The tracker of a class: handlers know builtin ones and torch's by themselves."""
+    if is_enum_class(value):
+        return EnumClassVariable(value, node)
     return ClassVariable(value, node) if is_user_class(value) else ObjectVariable(value, node)
 
 

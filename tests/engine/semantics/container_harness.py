@@ -74,5 +74,6 @@ def check(args: str, values: str, body: str, extra: dict[str, Any] | None = None
         mirror = eval(f"({values},)", {**names(), **(extra or {})}) if args else ()
         expected = program(torch.ones(2), *mirror)
         found = compiled(torch.ones(2), *given)
-        assert (shown(found), shown(given)) == (shown(expected), shown(mirror)), f"call {call}"
+        have, want = (shown(found), shown(given)), (shown(expected), shown(mirror))
+        assert have == want, (call, have, want)
         assert backend.graphs == 1, f"{backend.graphs} graphs"

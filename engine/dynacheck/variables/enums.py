@@ -1,0 +1,67 @@
+"""Enum classes. Members are constants (`ConstantVariable`)."""
+
+from __future__ import annotations
+
+import enum
+from types import FunctionType
+
+from dynacheck.sources import type_lookup
+from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
+from dynacheck.variables.coerce import natively
+from dynacheck.variables.iterators import NativeIterator
+from dynacheck.variables.objects import ClassVariable
+from dynacheck.variables.results import fold, python_value
+
+
+class EnumClassVariable(ClassVariable):
+    """An enum class, guarded by identity: its members never change."""
+
+    __slots__ = ()
+
+    def _own(self, tx: Tracer, name: str, operation: str) -> None:
+        """Break where the metaclass is the user's."""
+        raw = type_lookup(type(self.value), name)
+        if isinstance(raw, FunctionType) and raw.__module__ != "enum":
+            self.unmodelled(tx, operation)
+
+    def members(self, tx: Tracer) -> list[VariableTracker]:
+        """The members in definition order, without aliases."""
+        self._own(tx, "__iter__", "iteration")
+        return [tx.object(member) for member in natively(tx, list, self.value)]
+
+    def tp_iter(self, tx: Tracer) -> VariableTracker:
+        members = self.members(tx)
+        return NativeIterator(tx.tuple_of(members), iter(members), lambda member: member, type(iter(())))
+
+    def sq_length(self, tx: Tracer) -> VariableTracker:
+        self._own(tx, "__len__", "len()")
+        return fold(tx, len, self.value)
+
+    def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
+        self._own(tx, "__getitem__", "indexing")
+        return fold(tx, self.value.__getitem__, self._constant(tx, key, "indexing"))
+
+    def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
+        self._own(tx, "__contains__", "`in`")
+        return fold(tx, self.value.__contains__, self._constant(tx, item, "`in`"))
+
+    def _constant(self, tx: Tracer, value: VariableTracker, operation: str) -> object:
+        try:
+            found: object = python_value(tx, value)
+        except NotConstant:
+            self.unmodelled(tx, operation)
+        return found
+
+    def call_method(
+        self, tx: Tracer, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """`reversed()`."""
+        if name != "__reversed__" or args or kwargs:
+            self.unmodelled(tx, f"the method {name!r}")
+        members = self.members(tx)[::-1]
+        return NativeIterator(tx.tuple_of(members), iter(members), lambda member: member, type(iter(())))
+
+
+def is_enum_class(value: type) -> bool:
+    """Whether a class is an enum."""
+    return isinstance(value, enum.EnumType)
