@@ -4,7 +4,7 @@ runs it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dynacheck.graph.recorder import CapturedGraph
@@ -23,18 +23,16 @@ class Backend:
             belongs to.
         compile: makes the callable that runs a graph. Called once for each graph that is kept.
         function: the user's callable; None for a backend known by name.
-        modes: settings to be in force while it runs, for torch's own.
     """
 
     name: str
     identity: tuple[Any, ...]
     compile: Callable[[CapturedGraph], Callable[..., Any]]
     function: Callable[..., Any] | None = None
-    keywords: Mapping[str, Any] = field(default_factory=dict)
 
 
 def calling(fn: GraphCompiler, keywords: Mapping[str, Any]) -> Callable[[CapturedGraph], Callable[..., Any]]:
-    """Hand a graph to a callable of the contract.
+    """Hand a graph to a callable of the contract that looks at nothing else.
 
     Args:
         fn: the callable.

@@ -9,10 +9,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dynacheck import errors
-from dynacheck.backends import local
+from dynacheck.backends import check, context, local, stock
 from dynacheck.backends.contract import Backend, GraphCompiler, calling
 
 ENTRY_POINTS = "dynacheck_backends"
+
+CHECK = "check"
+
+_PLAIN: Mapping[str, GraphCompiler] = {"eager": local.eager, "inspect": local.inspect}
+"""Backends that look at nothing but the graph."""
 
 
 class Registry:
@@ -20,17 +25,22 @@ class Registry:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._own: dict[str, GraphCompiler] = {"eager": local.eager, "inspect": local.inspect}
+        self._registered: dict[str, GraphCompiler] = {}
         self._plugins: dict[str, Any] | None = None
 
     def register(self, fn: GraphCompiler, name: str) -> None:
+        """Give a callable a name.
+
+        Raises:
+            TypeError: it can't be called.
+            ValueError: the name stands for another one.
+        """
         if not callable(fn):
             raise TypeError(f"a backend must be callable, not {type(fn).__name__}")
         with self._lock:
-            have = self._own.get(name)
-            if have is not None and have is not fn:
+            if name in _PLAIN or name == CHECK or self._registered.get(name, fn) is not fn:
                 raise ValueError(f"there is a backend {name!r} already")
-            self._own[name] = fn
+            self._registered[name] = fn
 
     def _entry_points(self) -> dict[str, Any]:
         if self._plugins is None:
@@ -38,12 +48,14 @@ class Registry:
         return self._plugins
 
     def names(self) -> list[str]:
-        return sorted({*self._own, *self._entry_points()})
+        """All names, torch's included."""
+        return sorted({*_PLAIN, CHECK, *self._registered, *self._entry_points(), *stock.names()})
 
     def lookup(self, name: str) -> GraphCompiler | None:
-        found = self._own.get(name)
+        """The registered callable of that name, or None."""
+        found = self._registered.get(name)
         if found is None and name in self._entry_points():
-            found = self._own[name] = self._entry_points()[name].load()
+            found = self._registered[name] = self._entry_points()[name].load()
         return found
 
 
@@ -64,13 +76,19 @@ def _frozen(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 
-def find(backend: str | Callable[..., Any], mode: str | None = None, options: Any = None) -> Backend:
+def find(
+    backend: str | Callable[..., Any],
+    mode: str | None = None,
+    options: Any = None,
+    dynamic: bool | None = None,
+) -> Backend:
     """The backend that a compile asks for.
 
     Args:
         backend: a name, or a callable `(gm, example_inputs) -> callable`.
         mode: torch's `mode`, for backends that take it.
         options: torch's `options`.
+        dynamic: torch's `dynamic`, which some of torch's modes depend on.
 
     Raises:
         InvalidBackend: there is none of that name.
@@ -78,15 +96,47 @@ def find(backend: str | Callable[..., Any], mode: str | None = None, options: An
     """
     keywords = {k: v for k, v in (("mode", mode), ("options", options)) if v is not None}
     if isinstance(backend, str):
-        fn = registry.lookup(backend)
-        if fn is None:
-            raise unknown(backend)
-        return Backend(backend, ("name", backend, _frozen(keywords)), calling(fn, keywords), None, keywords)
+        return Backend(
+            backend,
+            ("name", backend, _frozen(keywords)),
+            _named(backend, mode, options, dynamic, keywords),
+        )
     if not callable(backend):
         raise TypeError(f"backend must be a name or a callable, not {type(backend).__name__}")
     name = getattr(backend, "__name__", type(backend).__name__)
     identity = ("callable", _identity(backend), _frozen(keywords))
-    return Backend(name, identity, calling(backend, keywords), backend, keywords)
+    return Backend(name, identity, context.calling(backend, keywords), backend)
+
+
+def _named(
+    name: str, mode: str | None, options: Any, dynamic: bool | None, keywords: Mapping[str, Any]
+) -> Callable[[Any], Callable[..., Any]]:
+    if name in _PLAIN:
+        return calling(_PLAIN[name], {})
+    if name == CHECK:
+        given = dict(options or {})
+        inner = given.pop("backend", "aot_eager")
+        found = inner if callable(inner) else _compiler(inner, mode, None, dynamic)
+        return context.calling(check.checking(found, given), {})
+    registered = registry.lookup(name)
+    if registered is not None:
+        return context.calling(registered, keywords)
+    return context.calling(_compiler(name, mode, options, dynamic), {})
+
+
+def _compiler(name: str, mode: str | None, options: Any, dynamic: bool | None) -> GraphCompiler:
+    """torch's backend of that name as a plain callable of the contract.
+
+    Raises:
+        InvalidBackend: there is none.
+    """
+    if name in _PLAIN:
+        return _PLAIN[name]
+    found = stock.lookup(name, mode, options, dynamic)
+    if found is None:
+        raise unknown(name)
+    fn, keywords = found
+    return (lambda gm, inputs: fn(gm, inputs, **keywords)) if keywords else fn
 
 
 def _identity(fn: Any) -> tuple[int, ...]:
@@ -108,6 +158,7 @@ def register_backend(fn: GraphCompiler | None = None, name: str | None = None, t
         The function, or a decorator if none was given.
 
     Raises:
+        TypeError: something that can't be called.
         ValueError: the name is taken.
 
     Example:
@@ -119,10 +170,10 @@ def register_backend(fn: GraphCompiler | None = None, name: str | None = None, t
     """
     if fn is None:
         return lambda found: register_backend(found, name)
-    registry.register(fn, name or fn.__name__)
+    registry.register(fn, name or getattr(fn, "__name__", type(fn).__name__))
     return fn
 
 
 def list_backends() -> list[str]:
-    """The names that `compile(..., backend=)` takes, sorted."""
+    """The names that `compile(..., backend=)` takes, sorted; loads torch's compiler."""
     return registry.names()

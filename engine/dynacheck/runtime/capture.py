@@ -44,7 +44,7 @@ class GraphHandOver:
             BackendError: the backend raised, or gave something that can't be called.
         """
         started = time.perf_counter()
-        captured.meta.update(dynamo_compile_id=self.compile_id, backend_id=self.backend.name)
+        captured.meta["backend_id"] = self.backend.name
         try:
             with preserved():
                 fn: Any = self.backend.compile(captured)

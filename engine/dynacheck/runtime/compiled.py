@@ -53,7 +53,7 @@ class Compile:
         code = code_of(fn if subject is None else subject)
         self.target = None if code is None else code_ref(code)
         self.root = getattr(fn, "__code__", None)
-        self.job = self._job(registry.find(options.backend, options.mode, options.options))
+        self.job = self._job(registry.find(options.backend, options.mode, options.options, options.dynamic))
         self.hooked = self._hooked(self.job)
         self._eager: _C.HookOff | None = None
         self._run_only: _C.HookedCall | None = None
