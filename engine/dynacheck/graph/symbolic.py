@@ -101,6 +101,18 @@ def _torch() -> Any:
     return names
 
 
+def torch_source(node: Node) -> Any:
+    """A node of ours as a torch source.
+
+    Args:
+        node: the node.
+
+    Returns:
+        A `torch._guards.Source` named by the node's path.
+    """
+    return _torch().NodeSource(node)
+
+
 class SymbolicEnv:
     """The symbols of one attempt.
 
