@@ -42,41 +42,44 @@ def unbound_local(tx: Machine, name: str) -> NoReturn:
     tx.raise_(UnboundLocalError, f"cannot access local variable '{name}' {where}")
 
 
-def _is_cell_slot(tx: Machine, inst: Instruction) -> bool:
-    """Since 3.12 instructions on locals may name a slot that holds a cell."""
-    return inst.arg in tx.decoded.cell_slots
+def _in_slot(tx: Machine, inst: Instruction) -> VariableTracker | None:
+    """What a slot of the frame holds: since 3.12 instructions on locals may name one that holds a cell.
+
+    An inlined comprehension may put a plain value into the slot of a cell while it has set the cell aside.
+    """
+    name: Any = inst.argval
+    if inst.arg in tx.decoded.cell_slots:
+        if name in tx.cells or name in tx.decoded.code.co_freevars:
+            return tx.cell(name)
+    return tx.locals.get(name)
 
 
-@opcode("LOAD_FAST", until=(3, 12))
-def load_fast_312(tx: Machine, inst: Instruction) -> None:
+@opcode("LOAD_FAST", until=(3, 11))
+@opcode("LOAD_FAST_CHECK", since=(3, 12))
+def load_fast_311(tx: Machine, inst: Instruction) -> None:
     name: Any = inst.argval
     tx.push(load_local(tx, name))
 
 
-@opcode("LOAD_FAST", since=(3, 13))
+@opcode("LOAD_FAST", since=(3, 12))
 @opcode("LOAD_FAST_BORROW", since=(3, 14))
 def load_fast(tx: Machine, inst: Instruction) -> None:
-    name: Any = inst.argval
-    tx.push(
-        tx.cell(name) if _is_cell_slot(tx, inst) else load_local(tx, name)
-    )  # LOAD_CLOSURE became LOAD_FAST
-
-
-@opcode("LOAD_FAST_CHECK", since=(3, 12))
-def load_fast_check(tx: Machine, inst: Instruction) -> None:
-    name: Any = inst.argval
-    tx.push(load_local(tx, name))
+    """Since 3.13 also what LOAD_CLOSURE was."""
+    value = _in_slot(tx, inst)
+    if value is None:
+        unbound_local(tx, str(inst.argval))
+    tx.push(value)
 
 
 @opcode("LOAD_FAST_AND_CLEAR", since=(3, 12))
 def load_fast_and_clear(tx: Machine, inst: Instruction) -> None:
     """An inlined comprehension sets aside the outer variable of the same name, or its cell."""
     name: Any = inst.argval
-    saved: VariableTracker | None
-    if _is_cell_slot(tx, inst):
-        saved = tx.cells.pop(name, None)
+    saved = _in_slot(tx, inst)
+    if isinstance(saved, CellVariable):
+        tx.cells.pop(name, None)
     else:
-        saved = tx.locals.pop(name, None)
+        tx.locals.pop(name, None)
     tx.push(NULL if saved is None else saved)
 
 
@@ -110,12 +113,11 @@ def store_fast_311(tx: Machine, inst: Instruction) -> None:
 def store_fast(tx: Machine, inst: Instruction) -> None:
     name: Any = inst.argval
     value = tx.pop()
-    if not _is_cell_slot(tx, inst):
-        _store(tx, name, value)
-    elif isinstance(value, CellVariable):
+    if inst.arg in tx.decoded.cell_slots and isinstance(value, CellVariable):  # put back
+        tx.locals.pop(name, None)
         tx.cells[name] = value
     else:
-        tx.cells.pop(name, None)
+        _store(tx, name, value)
 
 
 @opcode("STORE_FAST_STORE_FAST", since=(3, 13))

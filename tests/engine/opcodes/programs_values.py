@@ -398,6 +398,38 @@ def comprehensions():
 
 
 @program
+def comprehension_variables():
+    x, y = 1, 5
+    inner = lambda: x  # noqa: E731
+    called = [(lambda: (x, y))() for x in range(3)]
+    made = [lambda: x for x in range(2)]
+    z = {x: y for y in range(2)}
+    return x, y, inner(), called, [f() for f in made], z
+
+
+@program
+def comprehension_leaves_unbound():
+    xs = [i for i in range(3)]
+    return i
+
+
+@program
+def comprehension_raises():
+    x = "kept"
+    get = lambda: x  # noqa: E731
+    try:
+        [1 // x for x in (1, 0)]
+    except ZeroDivisionError as e:
+        return x, get(), str(e)
+
+
+@program
+def nested_comprehension_cells():
+    table = [[(lambda: (i, j)) for j in range(2)] for i in range(2)]
+    return [[f() for f in row] for row in table]
+
+
+@program
 def unpacking():
     a, (b, c), *d = 1, (2, 3), 4, 5
     e, *f, g = "hello"

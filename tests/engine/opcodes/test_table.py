@@ -82,8 +82,10 @@ def test_every_handled_opcode_is_in_a_program() -> None:
     seen: set[str] = set()
     for module in {sys.modules[fn.__module__] for fn in PROGRAMS}:
         for found in vars(module).values():
-            if isinstance(found, FunctionType):
-                seen |= _opnames(found)
+            members = vars(found).values() if isinstance(found, type) else (found,)
+            for fn in members:
+                if isinstance(fn, FunctionType):
+                    seen |= _opnames(fn)
     assert set(table(PYTHON)) - seen == WITHOUT_PROGRAM
 
 
