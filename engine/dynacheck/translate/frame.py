@@ -26,7 +26,7 @@ from dynacheck.variables import abstract
 from dynacheck.variables.base import CantRebuild, GraphBreak, ObservedException, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.contexts import ContextVariable, ExitVariable
-from dynacheck.variables.functions import UserFunctionVariable
+from dynacheck.variables.functions import VARARGS, VARKEYWORDS, UserFunctionVariable
 from dynacheck.variables.generators import GeneratorVariable, Step
 from dynacheck.variables.objects import PythonModuleVariable
 from dynacheck.variables.tensor import TensorVariable
@@ -197,12 +197,32 @@ class Frame(Calls):
         self.break_(reasons.UNKNOWN_OPCODE, opname=inst.opname, why=why)
 
     def line(self) -> UserLine:
-        return UserLine(self.code.co_filename, self.inst.lineno or self.code.co_firstlineno, self.code.co_name)
+        return UserLine(self.code.co_filename, self.inst.lineno or self.code.co_firstlineno, self.code.co_qualname)
 
     def new_frame(self, code: CodeType, bound: dict[str, VariableTracker], fn: UserFunctionVariable) -> Frame:
         return Frame(self.attempt, self, code, bound, fn.globals, fn)
 
     # -- as a generator's frame
+    def held(self) -> list[VariableTracker]:
+        """The trackers that the suspended frame holds."""
+        function = [] if self.function is None else [self.function]
+        values = [*function, *self.stack, *self.locals.values(), *self.cells.values()]
+        return [v for v in values if v is not opcode_table.NULL]
+
+    def original_call(self) -> tuple[VariableTracker, list[VariableTracker], dict[str, VariableTracker]]:
+        """The call that made the frame, while it hasn't started: function, arguments, keywords."""
+        code = self.code
+        names = code.co_varnames
+        count, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        args = [self.locals[name] for name in names[:count]]
+        kwargs = {name: self.locals[name] for name in names[count:named]}
+        if code.co_flags & VARARGS:
+            args += abstract.iterate(self, self.locals[names[named]])
+        if code.co_flags & VARKEYWORDS:
+            kwargs.update(self.string_items(self.locals[names[named + bool(code.co_flags & VARARGS)]]))
+        assert self.function is not None
+        return self.function, args, kwargs
+
     def make_generator(self) -> GeneratorVariable:
         """The generator that owns this frame."""
         return GeneratorVariable(self)
@@ -213,6 +233,11 @@ class Frame(Calls):
         self.yielded = None
         try:
             self._loop()
+        except GraphBreak as broke:  # torch skips the frame that iterates a generator with a break in it
+            if not broke.stack:
+                broke.stack = self.stack_lines()
+            reason = reasons.GENERATOR_BREAK
+            raise SkipFrame(reason, reason.message(), broke.stack, broke) from None
         finally:
             attempt.frames.pop()
         if self.done:

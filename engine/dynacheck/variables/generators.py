@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal, NoReturn, Protocol, TypeAlias
 
 from dynacheck.reasons import FRAME_INSPECTION
 from dynacheck.variables import abstract, exceptions
-from dynacheck.variables.base import ObservedException, Tracer, VariableTracker
+from dynacheck.variables.base import CantRebuild, ObservedException, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.exceptions import ExceptionVariable
 from dynacheck.variables.iterators import IteratorVariable
 from dynacheck.variables.methods import BuiltinMethodVariable
@@ -37,6 +37,12 @@ class SuspendedFrame(Protocol):
 
     def finish_delegate(self, value: VariableTracker) -> Step:
         """End that `yield from` with a value and go on."""
+
+    def held(self) -> list[VariableTracker]:
+        """The trackers it holds."""
+
+    def original_call(self) -> tuple[VariableTracker, list[VariableTracker], dict[str, VariableTracker]]:
+        """The call that made the frame, while it hasn't started: function, arguments, keywords."""
 
 
 class GeneratorVariable(IteratorVariable):
@@ -169,8 +175,18 @@ class GeneratorVariable(IteratorVariable):
     def hash_key(self, tx: Tracer) -> object:
         return self
 
-    def children(self) -> tuple[VariableTracker, ...]:
-        return ()
+    def children(self) -> Sequence[VariableTracker]:
+        return () if self.frame is None else self.frame.held()
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        if self.started or self.frame is None:
+            raise CantRebuild("a generator that has started")
+        function, args, kwargs = self.frame.original_call()
+        to.push_callable(lambda: to.load(function))
+        for value in (*args, *kwargs.values()):
+            to.load(value)
+        to.call(len(args) + len(kwargs), tuple(kwargs))
+        to.remember(self)
 
 
 def thrown(tx: Tracer, args: list[VariableTracker]) -> ExceptionVariable:
