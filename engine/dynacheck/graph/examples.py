@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import torch
 import torch.fx
 
-from dynacheck.graph.plans import running
+from dynacheck.graph.runs import running
 from dynacheck.graph.state import preserved
 from dynacheck.graph.symbolic import SymbolicEnv
 

@@ -17,6 +17,7 @@ from dynacheck.graph import fromfacts, plans
 from dynacheck.graph.facts import Storage, TensorRef
 from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.plans import Plan
+from dynacheck.graph.runs import run_symbolic
 from dynacheck.graph.state import ambient, autocast_state, default_device, switches
 from dynacheck.graph.symbolic import SymbolicEnv
 from dynacheck.graph.throwaway import without_function_modes
@@ -232,7 +233,7 @@ class Oracle:
     ) -> Any:
         if env is None:
             raise UnsupportedOperator("a symbolic size outside an attempt with symbols")
-        return plans.run_symbolic(op, target, args, kwargs or {}, env)
+        return run_symbolic(op, target, args, kwargs or {}, env)
 
     def attribute(
         self, ref: TensorRef, name: str, *args: Any, env: SymbolicEnv | None = None, **kwargs: Any

@@ -22,15 +22,16 @@ _METHODS_AND_FUNCTIONS: Final = (
     # products
     "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "__matmul__",
     # shapes
-    "view", "reshape", "view_as", "reshape_as", "transpose", "permute", "t", "swapaxes", "swapdims", "movedim",
-    "flatten", "unflatten", "unsqueeze", "squeeze", "expand", "expand_as", "narrow", "select", "chunk", "split",
-    "split_with_sizes", "unbind", "contiguous", "clone", "detach", "cat", "concat", "stack", "repeat", "adjoint",
+    "view", "reshape", "view_as", "reshape_as", "transpose", "permute", "t", "swapaxes", "swapdims",
+    "movedim", "flatten", "unflatten", "unsqueeze", "squeeze", "expand", "expand_as", "narrow", "select",
+    "chunk", "split", "split_with_sizes", "unbind", "contiguous", "clone", "detach", "cat", "concat",
+    "stack", "repeat", "adjoint",
     # arithmetic and comparison
     "add", "sub", "mul", "div", "true_divide", "neg", "pow", "rsub", "add_", "sub_", "mul_", "div_", "neg_",
-    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__neg__", "__pow__",
-    "__iadd__", "__isub__", "__imul__", "__itruediv__",
-    "eq", "ne", "lt", "le", "gt", "ge", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
-    "maximum", "minimum", "where", "masked_fill", "masked_fill_", "clamp",
+    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__neg__",
+    "__pow__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "eq", "ne", "lt", "le", "gt", "ge",
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "maximum", "minimum", "where",
+    "masked_fill", "masked_fill_", "clamp",
     # pointwise
     "relu", "gelu", "silu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "abs", "erf",
     "reciprocal",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -19,10 +17,9 @@ from dynacheck.graph.facts import (
     facts_after_write,
     facts_of,
 )
-from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
-from dynacheck.graph.state import RandomStates
-from dynacheck.graph.symbolic import SymbolicEnv
-from dynacheck.graph.throwaway import World, as_no_grad, without_function_modes
+from dynacheck.graph.outcomes import OperatorRaised, UnsupportedOperator
+from dynacheck.graph.runs import check_leaves, classified, invoke, map_structure, rebuild, running
+from dynacheck.graph.throwaway import World, as_no_grad
 
 
 class Argument:
@@ -84,123 +81,6 @@ class Plan:
         self.effects: tuple[Effect, ...] = ()
         self.spreads: tuple[int, ...] = ()
         self.raises: Callable[[], Exception] | None = None
-
-
-_CONSTANTS = (
-    int,
-    float,
-    bool,
-    complex,
-    str,
-    bytes,
-    type(None),
-    torch.dtype,
-    torch.device,
-    torch.layout,
-    torch.memory_format,
-)
-_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
-
-
-def _rebuild(kind: type, items: list[Any]) -> Any:
-    """A sequence of the same kind as the operator's: tuple, list, Size, namedtuple or torch.return_types."""
-    if kind is tuple:
-        return tuple(items)
-    if kind is list:
-        return items
-    return kind(*items) if hasattr(kind, "_fields") else kind(items)
-
-
-def map_structure(value: Any, tensor: Callable[[Any], Any], leaf: type) -> Any:
-    """Copy a structure of tuples, lists, dicts and slices, with a function applied to its leaves of one type.
-
-    Args:
-        value: the structure.
-        tensor: applied to every leaf that is an instance of `leaf`.
-        leaf: the type of the leaves to map.
-
-    Returns:
-        The copy; structures without such leaves are returned as they are.
-
-    Raises:
-        UnsupportedOperator: for a leaf of a kind that operators' results don't have.
-    """
-    if isinstance(value, leaf):
-        return tensor(value)
-    if isinstance(value, _CONSTANTS):
-        return value
-    if isinstance(value, (tuple, list)):
-        return _rebuild(type(value), [map_structure(v, tensor, leaf) for v in value])
-    if isinstance(value, dict):
-        return {k: map_structure(v, tensor, leaf) for k, v in value.items()}
-    if isinstance(value, slice):
-        return slice(*(map_structure(v, tensor, leaf) for v in (value.start, value.stop, value.step)))
-    return value
-
-
-@contextmanager
-def running(mode: Any) -> Iterator[None]:
-    """Run operators on fake tensors: no user modes, no autocast cache, random state of the CPU kept."""
-    rng = RandomStates(())
-    cached = torch.is_autocast_cache_enabled()
-    torch.set_autocast_cache_enabled(False)
-    log = logging.getLogger(
-        "torch._subclasses.fake_tensor"
-    )  # it prints a traceback for an operator that raises
-    silent = log.disabled
-    log.disabled = True
-    try:
-        with without_function_modes(), mode:
-            yield
-    finally:
-        log.disabled = silent
-        torch.set_autocast_cache_enabled(cached)
-        rng.restore()
-
-
-def _invoke(op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    if op == "call_method":
-        return getattr(args[0], target)(*args[1:], **kwargs)
-    return target(*args, **kwargs)
-
-
-def classified(error: Exception) -> Exception:
-    """The outcome that an exception from a fake run means.
-
-    Args:
-        error: the exception.
-
-    Returns:
-        OperatorRaised, DataDependent or UnsupportedOperator.
-    """
-    from torch._subclasses import fake_tensor
-    from torch.fx.experimental import symbolic_shapes
-
-    if isinstance(error, (OperatorRaised, DataDependent, UnsupportedOperator)):
-        return error
-    if isinstance(
-        error,
-        (
-            fake_tensor.DynamicOutputShapeException,
-            fake_tensor.DataDependentOutputException,
-            symbolic_shapes.GuardOnDataDependentSymNode,
-        ),
-    ):
-        return DataDependent(str(error))
-    if isinstance(
-        error,
-        (
-            fake_tensor.UnsupportedFakeTensorException,
-            fake_tensor.UnsupportedOperatorException,
-            UnsupportedTensor,
-        ),
-    ):
-        return UnsupportedOperator(str(error))
-    if "data is not allocated yet" in str(error):  # an operator reads its argument's numbers
-        return DataDependent(str(error).partition("\n")[0])
-    if isinstance(error, NotImplementedError):
-        return UnsupportedOperator(f"{type(error).__name__}: {error}")
-    return OperatorRaised(error)
 
 
 _RESHAPING = frozenset(
@@ -286,8 +166,11 @@ class _Reader:
 
     def facts(self, tensor: torch.Tensor, before: TensorFacts | None = None) -> TensorFacts:
         """The facts of a fake tensor, with the class that the real one has."""
-        parameter = getattr(tensor, "_is_param", False)
-        facts = facts_of(tensor, torch.nn.Parameter if parameter else torch.Tensor, before, self.meta_for)
+        if before is not None:
+            cls = before.cls
+        else:
+            cls = torch.nn.Parameter if getattr(tensor, "_is_param", False) else torch.Tensor
+        facts = facts_of(tensor, cls, before, self.meta_for)
         if self.inference and (before.is_inference if before is not None else not self._is_normal(tensor)):
             return facts.as_inference()
         return facts
@@ -356,7 +239,7 @@ def make(
     """
     plan = Plan()
     for ref in refs:
-        if ref.facts.cls is not torch.Tensor and ref.facts.cls is not torch.nn.Parameter:
+        if not _is_plain(ref.facts.cls):
             plan.raises = _raiser(UnsupportedOperator(f"a tensor subclass, {ref.facts.cls.__name__}"))
             return plan
     kwargs = kwargs or {}
@@ -374,6 +257,14 @@ def make(
     except _Failed as failed:
         plan.raises = _raiser(classified(failed.error))
         return plan
+
+
+def _is_plain(cls: type) -> bool:
+    """Whether operators treat a class as they treat torch.Tensor."""
+    return cls is torch.Tensor or (
+        issubclass(cls, torch.nn.Parameter)
+        and cls.__torch_function__ is torch.nn.Parameter.__torch_function__
+    )
 
 
 class _Failed(Exception):
@@ -403,7 +294,7 @@ def _run(
         run_args = [map_structure(a, lambda r: standins[id(r)], TensorRef) for a in args]
         run_kwargs = {k: map_structure(a, lambda r: standins[id(r)], TensorRef) for k, a in kwargs.items()}
         try:
-            result = _invoke(op, target, run_args, run_kwargs)
+            result = invoke(op, target, run_args, run_kwargs)
         except Exception as error:
             raise _Failed(error) from None
         plan = Plan()
@@ -442,7 +333,7 @@ def _read(plan: Plan, reader: _Reader, result: Any, versions: Sequence[int], dir
     plan.effects = tuple(effects)
     plan.spreads = tuple(spreads)
     template = map_structure(result, reader.result, torch.Tensor)
-    _check_leaves(template)
+    check_leaves(template, (Argument, Made))
     plan.result = template
     if isinstance(template, Made) and not effects and not spreads and template.base is None:
         if template.storage >= len({id(r.storage) for r in reader.refs}):
@@ -455,18 +346,6 @@ def _storage_of(reader: _Reader, index: int) -> int:
     for ref in reader.refs[: index + 1]:
         seen.setdefault(id(ref.storage), len(seen))
     return seen[id(reader.refs[index].storage)]
-
-
-def _check_leaves(value: Any) -> None:
-    """Refuse results that hold something which is no tensor and no constant."""
-    if isinstance(value, (tuple, list)):
-        for item in value:
-            _check_leaves(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            _check_leaves(item)
-    elif not isinstance(value, (*_CONSTANTS, *_SYMBOLS, Argument, Made, TensorRef, torch.Generator, type)):
-        raise UnsupportedOperator(f"a result of type {type(value).__name__}")
 
 
 def mates_of(plan: Plan, refs: Sequence[TensorRef]) -> list[TensorRef]:
@@ -542,44 +421,7 @@ def _instantiate(template: Any, tensor: Callable[[Any], TensorRef]) -> Any:
     if isinstance(template, (Argument, Made)):
         return tensor(template)
     if isinstance(template, (tuple, list)) and type(template) is not torch.Size:
-        return _rebuild(type(template), [_instantiate(v, tensor) for v in template])
+        return rebuild(type(template), [_instantiate(v, tensor) for v in template])
     if isinstance(template, dict):
         return {k: _instantiate(v, tensor) for k, v in template.items()}
     return template
-
-
-def run_symbolic(op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any], env: SymbolicEnv) -> Any:
-    """Run an operator on the fake tensors of an attempt with symbols.
-
-    Args:
-        op: "call_function", "call_method" or "attribute".
-        target: the callable or method name.
-        args: arguments with TensorRefs.
-        kwargs: keyword arguments with TensorRefs.
-        env: the attempt's environment.
-
-    Returns:
-        The result, with TensorRefs whose facts may be symbolic.
-
-    Raises:
-        OperatorRaised: the operator raises.
-        DataDependent: the result depends on the tensors' data.
-        UnsupportedOperator: metadata propagation can't tell.
-    """
-    inference = torch.is_inference_mode_enabled()
-    with running(env.fake_mode), as_no_grad():
-        fake_args = [map_structure(a, env.fake, TensorRef) for a in args]
-        fake_kwargs = {k: map_structure(a, env.fake, TensorRef) for k, a in kwargs.items()}
-        try:
-            result = _invoke(op, target, fake_args, fake_kwargs)
-        except Exception as error:
-            env.reread()
-            raise classified(error) from None
-        try:
-            out = map_structure(result, lambda t: env.ref(t, inference=inference), torch.Tensor)
-            _check_leaves(out)
-        except UnsupportedTensor as error:
-            raise UnsupportedOperator(str(error)) from None
-        finally:
-            env.reread()
-        return out

@@ -142,7 +142,7 @@ class SymbolicEnv:
         self._dynamic: dict[Node, tuple[set[int], set[int]]] = {}
         self._input_fakes: dict[Node, torch.Tensor] = {}
         self._refs: dict[int, TensorRef] = {}
-        self._storages: dict[int, Storage] = {}
+        self._owners: dict[int, TensorRef] = {}  # a ref over each fake storage
         self._touched: dict[int, tuple[TensorRef, tuple[Any, ...]]] = {}
         self._keep: list[Any] = []
 
@@ -451,7 +451,7 @@ class SymbolicEnv:
 
     def _know(self, ref: TensorRef, tensor: torch.Tensor) -> None:
         self._refs[id(tensor)] = ref
-        self._storages[tensor.untyped_storage()._cdata] = ref.storage
+        self._owners.setdefault(tensor.untyped_storage()._cdata, ref)
         self._keep.append(tensor)
 
     def ref(self, tensor: torch.Tensor, cls: type | None = None, inference: bool = False) -> TensorRef:
@@ -470,7 +470,8 @@ class SymbolicEnv:
             return found
         facts = _facts(tensor, cls)
         cdata = tensor.untyped_storage()._cdata
-        storage = self._storages.get(cdata)
+        owner = self._owners.get(cdata)
+        storage = None if owner is None else owner.storage
         if inference and (storage is None or all(m.facts.is_inference for m in storage.members)):
             facts = facts.as_inference()
         if storage is None and not facts.has_symbols and facts.view is None and facts.nbytes >= 0:
@@ -493,11 +494,13 @@ class SymbolicEnv:
             for member in ref.storage.members:
                 if member.fake is not None and member is not ref:
                     member.facts = facts_after_write(member.fake, member.facts, fake)
-            moved = self._storages.get(fake.untyped_storage()._cdata)
-            if moved is not ref.storage:
-                ref.storage = moved or Storage(ref.facts.nbytes)
+            owner = self._owners.setdefault(fake.untyped_storage()._cdata, ref)
+            if owner is not ref and owner.storage is not ref.storage:
+                ref.storage = owner.storage
                 ref.storage.members.append(ref)
-                self._storages[fake.untyped_storage()._cdata] = ref.storage
+            elif owner is ref and before[-1] != fake.untyped_storage()._cdata:
+                ref.storage = Storage(ref.facts.nbytes)
+                ref.storage.members.append(ref)
         self._touched.clear()
 
     def input_fake(self, node: Node, ref: TensorRef) -> torch.Tensor:

@@ -26,7 +26,7 @@ def real_facts(tensor: torch.Tensor) -> TensorFacts:
 
 
 def strides(facts: TensorFacts) -> tuple[Any, ...]:
-    """Strides that matter: fake kernels place those of dimensions of size 1 differently, as torch.compile's."""
+    """Strides that matter: fake kernels place those of dimensions of size 1 differently (as in torch)."""
     return () if 0 in facts.shape else tuple(s for n, s in zip(facts.shape, facts.stride) if n != 1)
 
 

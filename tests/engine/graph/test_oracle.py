@@ -396,8 +396,9 @@ def test_other_devices_need_no_hardware(oracle):
         oracle.call("call_function", torch.add, (cuda, ref(torch.ones(2, 3))))
 
 
-ATTRIBUTES = """T mT H mH real data shape ndim dtype device layout requires_grad is_leaf itemsize nbytes is_cuda
-is_cpu is_meta is_sparse is_quantized is_nested is_mkldnn is_xpu is_mps name grad output_nr _version""".split()
+ATTRIBUTES = """T mT H mH real data shape ndim dtype device layout requires_grad is_leaf itemsize nbytes
+is_cuda is_cpu is_meta is_sparse is_quantized is_nested is_mkldnn is_xpu is_mps name grad output_nr
+_version""".split()
 METHODS = [("size", 0), ("size", -1), ("stride", 1)] + [
     (name,)
     for name in """size stride dim ndimension numel nelement element_size storage_offset is_contiguous
@@ -459,3 +460,15 @@ def test_factories(device, mirror):
                 continue
             mirror.call(fn, args, {**more, "device": device})
     assert mirror.mismatches == []
+
+
+def test_subclasses_of_parameter_are_parameters(oracle):
+    class Weight(torch.nn.Parameter):
+        pass
+
+    weight = ref(Weight(torch.ones(3, 3)))
+    assert weight.facts.cls is Weight
+    assert oracle.call("call_function", torch.matmul, (weight, weight)).facts.cls is torch.Tensor
+    with torch.no_grad():
+        assert oracle.call("call_method", "add_", (weight, 1)) is weight
+    assert weight.facts.cls is Weight
