@@ -14,6 +14,7 @@ _PUBLIC: dict[str, str] = {
         "errors": "BackendError ConstraintViolationError DynacheckError FailOnRecompileLimitHit InternalError "
         "InvalidBackend RecompileError Unsupported",
         "artifacts": "logs",
+        "explanation": "Explanation explain",
         "marks": "allow_in_graph assume_constant_result disallow_in_graph forbid_in_graph mark_dynamic mark_static "
         "mark_unbacked maybe_mark_dynamic nonstrict_trace substitute_in_graph",
         "report": "Report observe",
@@ -22,10 +23,14 @@ _PUBLIC: dict[str, str] = {
     for name in names.split()
 }
 
-__all__ = sorted(_PUBLIC)
+_MODULES = ("config", "errors", "events", "reasons", "testing")
+
+__all__ = sorted({*_PUBLIC, "config"})
 
 
 def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     module = _PUBLIC.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,9 +26,9 @@ def _copies(args: tuple[Any, ...]) -> list[Any]:
             continue
         key = arg.untyped_storage()._cdata
         if key not in storages:
-            storages[key] = arg.untyped_storage().clone()
+            storages[key] = arg.untyped_storage().clone()  # type: ignore[no-untyped-call]
         copy = torch.empty(0, dtype=arg.dtype, device=arg.device)
-        copy.set_(storages[key], arg.storage_offset(), arg.size(), arg.stride())  # type: ignore[call-overload]
+        copy.set_(storages[key], arg.storage_offset(), arg.size(), arg.stride())
         out.append(copy.requires_grad_(arg.requires_grad) if arg.requires_grad else copy)
     return out
 

@@ -92,7 +92,7 @@ def backend_context(captured: CapturedGraph) -> Iterator[_guards.TracingContext]
             try:
                 yield context
             finally:
-                context.close()  # before `tracing` cleans its fake mode's symbols up: guards are still to be read
+                context.close()  # or `tracing` would drop what the fake mode's symbols still have to say
     finally:
         context.clear()
     _install_guards(context, captured)
@@ -105,7 +105,7 @@ def _describe(captured: CapturedGraph) -> None:
     gm._source_to_user_stacks = {}
     gm.meta.setdefault("dynamo_flat_name_to_original_fqn", {})
     for placeholder, spec in zip(captured.placeholders, captured.inputs):
-        placeholder._dynamo_source = _input_source(spec)  # type: ignore[attr-defined]
+        placeholder._dynamo_source = _input_source(spec)
 
 
 def _input_source(spec: GraphInput) -> Any:

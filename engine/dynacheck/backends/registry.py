@@ -139,6 +139,20 @@ def _compiler(name: str, mode: str | None, options: Any, dynamic: bool | None) -
     return (lambda gm, inputs: fn(gm, inputs, **keywords)) if keywords else fn
 
 
+def compiler(backend: str | GraphCompiler) -> GraphCompiler:
+    """A backend as a plain callable `(gm, example_inputs) -> callable`.
+
+    Args:
+        backend: a name, or such a callable.
+
+    Raises:
+        InvalidBackend: there is none of that name.
+    """
+    if callable(backend):
+        return backend
+    return registry.lookup(backend) or _compiler(backend, None, None, None)
+
+
 def _identity(fn: Any) -> tuple[int, ...]:
     """What makes two callables the same backend: bound methods are made anew on every access."""
     owner = getattr(fn, "__self__", None)
@@ -170,7 +184,7 @@ def register_backend(fn: GraphCompiler | None = None, name: str | None = None, t
     """
     if fn is None:
         return lambda found: register_backend(found, name)
-    registry.register(fn, name or getattr(fn, "__name__", type(fn).__name__))
+    registry.register(fn, str(name or getattr(fn, "__name__", type(fn).__name__)))
     return fn
 
 

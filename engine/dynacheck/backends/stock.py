@@ -34,7 +34,8 @@ def lookup(
         The callable and the keywords it still wants, or None if there is none of that name.
     """
     if name == INDUCTOR:
-        return torch._TorchCompileInductorWrapper(mode, options, dynamic), {}
+        wrapper: Any = torch._TorchCompileInductorWrapper
+        return wrapper(mode, options, dynamic), {}
     if name not in names():
         return None
     from torch._dynamo.backends import registry

@@ -34,7 +34,6 @@ class Options:
     name: str | None = None
     recompile_limit: int | None = None
     isolate_recompiles: bool = False
-    shapes_spec: Any = None
 
 
 class Compile:
