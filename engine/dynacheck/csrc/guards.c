@@ -366,11 +366,12 @@ static int build_groups(Program *p) {
 static int build_read(Program *p, AmbientRead *r, PyObject *spec) {
     PyObject *address, *argument, *expected;
     if (!PyArg_ParseTuple(spec, "iOOO:read", &r->signature, &address, &argument, &expected)) return -1;
-    if (r->signature == 6) {
+    if (r->signature == READ_GLOBAL) {
         if (!PyDict_Check(address) || keep(p, address) == NULL || keep(p, argument) == NULL || keep(p, expected) == NULL)
             return -1;
         r->address = address, r->key = argument, r->expected = (uintptr_t)expected;
-        return 0;
+        r->hash = PyObject_Hash(argument);
+        return r->hash == -1 ? -1 : 0;
     }
     r->address = PyLong_AsVoidPtr(address);
     r->argument = (int)PyLong_AsLong(argument);
@@ -475,9 +476,11 @@ static int run_checks(Program *p, Walk *w) {
 }
 
 static PyObject *captured_tuple(const Program *p, PyObject *const *slots) {
+    int collecting = PyGC_Disable(); /* the collector may run anything, and slots may be borrowed */
     PyObject *values = PyTuple_New(p->ncaptures);
+    if (collecting) PyGC_Enable();
     for (int i = 0; values != NULL && i < p->ncaptures; i++) {
-        PyObject *v = slots[p->captures[i]];
+        PyObject *v = slot_value(slots[p->captures[i]]);
         PyTuple_SET_ITEM(values, i, Py_NewRef(v == NULL ? dynacheck_null : v));
     }
     return values;
@@ -505,7 +508,7 @@ int guard_program_check(PyObject *program, const GuardFrame *gf, PyObject **capt
     p->passes += r == 1;
     if (r == 1 && captured != NULL && p->ncaptures > 0 && (*captured = captured_tuple(p, slots)) == NULL) r = -1;
     for (int i = 0; i < p->nslots; i++)
-        Py_XDECREF(slots[i]);
+        slot_drop(&slots[i]);
     if (slots != few) PyMem_Free(slots);
     Py_DECREF(p);
     return r;

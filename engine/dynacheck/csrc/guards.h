@@ -84,9 +84,10 @@ typedef struct {
 typedef struct {
     int signature;
     int argument;
-    void *address;      /* getter; 6: a dict */
-    PyObject *key;      /* 6: its key */
-    uint64_t expected;  /* 6: the object's address */
+    void *address;     /* getter or place; GLOBAL: a dict */
+    PyObject *key;     /* GLOBAL: its key, */
+    Py_hash_t hash;    /* and the key's hash */
+    uint64_t expected; /* GLOBAL: the object's address */
 } AmbientRead;
 
 struct Variant;
@@ -128,10 +129,28 @@ typedef struct Program {
 typedef struct {
     Program *program;
     const GuardFrame *gf;
-    PyObject **slots;       /* owned references */
+    PyObject **slots;       /* owned references; with BORROWED set borrowed ones */
     struct Variant *record; /* what is being recorded, or NULL */
     int plain;              /* no shortcut: another check of the program is going on */
 } Walk;
+
+/* Values that the shortcut found unchanged aren't counted, as long as nothing allocates: `slots_own` makes them ours. */
+#define BORROWED ((uintptr_t)1)
+
+static inline PyObject *slot_value(PyObject *slot) {
+    return (PyObject *)((uintptr_t)slot & ~BORROWED);
+}
+
+static inline void slot_drop(PyObject **slot) {
+    PyObject *value = *slot;
+    *slot = NULL;
+    if (!((uintptr_t)value & BORROWED)) Py_XDECREF(value);
+}
+
+static inline void slots_own(PyObject **slots, int n) {
+    for (int i = 0; i < n; i++)
+        if ((uintptr_t)slots[i] & BORROWED) slots[i] = Py_NewRef(slot_value(slots[i]));
+}
 
 /* ---- guards_walk.c: all give 1 pass, 0 fail, -1 error ------------------------------------------------------------ */
 
@@ -175,6 +194,7 @@ int memo_module_init(void);
 
 int tensor_matches(TensorSpec *spec, PyObject *value);
 int marks_match(PyObject *marks, PyObject *tensor);
+#define READ_GLOBAL 10 /* the signature of a read of an entry of a dict, by identity */
 int ambient_matches(const AmbientRead *r);
 /* 2: Python has to decide. */
 int expression_holds(const ExprStep *steps, int n, PyObject *const *slots, const int *numbers);

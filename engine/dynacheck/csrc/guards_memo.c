@@ -500,9 +500,11 @@ static int replay(Group *g, Variant *v, Walk *w) {
     }
     for (int i = 0; i < g->nslots; i++) {
         PyObject *value = v->values[g->slot_vals[i]];
-        if (value != WALKED) w->slots[g->slots[i]] = Py_XNewRef(value);
+        if (value != WALKED && value != NULL) w->slots[g->slots[i]] = (PyObject *)((uintptr_t)value | BORROWED);
     }
-    return v->nagain == 0 ? 1 : walk_again(v, w);
+    if (v->nagain == 0) return 1;
+    slots_own(w->slots, w->program->nslots);
+    return walk_again(v, w);
 }
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
@@ -544,6 +546,7 @@ static int group_record(Group *g, Variant *v, Walk *w) {
     return verdict;
 }
 
+/* The full walk allocates (an instance's dict, a record): what earlier groups only borrowed has to be ours. */
 int group_check(Group *g, Walk *w) {
     PyObject *key;
     int owned;
@@ -564,9 +567,10 @@ int group_check(Group *g, Walk *w) {
         if (verdict != 0) return verdict;
         variant_empty(v);
         for (int i = 0; i < g->nslots; i++)
-            Py_CLEAR(w->slots[g->slots[i]]);
+            slot_drop(&w->slots[g->slots[i]]);
     }
     w->program->walks++;
+    slots_own(w->slots, w->program->nslots);
     if (g->rest > 0) {
         g->rest--;
         return group_walk(g, w);

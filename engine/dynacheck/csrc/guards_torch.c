@@ -118,32 +118,56 @@ int marks_match(PyObject *marks, PyObject *tensor) {
 
 /* ---- global state ------------------------------------------------------------------------------------------------ */
 
-static uint64_t thread_keys(void *address, int word) {
-    static __thread uint64_t *mine; /* a thread-local of libc10: its place differs by thread */
-    if (UNLIKELY(mine == NULL)) mine = dlsym(torch_api.library, "_ZN3c104impl26raw_local_dispatch_key_setE");
-    (void)address;
-    return mine == NULL ? 0 : mine[word];
+/* Thread-locals of torch: their places differ by thread, and are looked up once in each. */
+enum { LOCAL_KEYS, LOCAL_AUTOGRAD, LOCAL_FUNCTIONS, LOCAL_COUNT };
+
+static char *thread_local_place(int which) {
+    static __thread char *places[LOCAL_COUNT];
+    static const char *const getters[] = {NULL, "_ZN3c1013AutogradState13get_tls_stateEv",
+                                          "_ZN2at4impl22PythonTorchFunctionTLS9get_stateEv"};
+    if (UNLIKELY(places[which] == NULL)) {
+        if (which == LOCAL_KEYS)
+            places[which] = dlsym(torch_api.library, "_ZN3c104impl26raw_local_dispatch_key_setE");
+        else {
+            char *(*getter)(void) = (char *(*)(void))dlsym(torch_api.library, getters[which]);
+            places[which] = getter == NULL ? NULL : getter();
+        }
+    }
+    return places[which];
 }
+
+/* Signatures: how a read gets its value; `_SIGNATURES` in guards/state.py. */
+enum { GIVES_BYTE, GIVES_INT, GIVES_LONG, OF_DEVICE, OF_CONTEXT, AT_ADDRESS, KEYS, GRAD_BIT, FUNCTIONS, PRECISION };
 
 static uint64_t ambient_value(int signature, void *address, int argument) {
     switch (signature) {
-    case 0:
+    case GIVES_BYTE:
         return (uint8_t)((int8_t(*)(void))address)();
-    case 1:
+    case GIVES_INT:
         return (uint64_t)((int (*)(void))address)();
-    case 2:
+    case GIVES_LONG:
         return (uint64_t)((int64_t(*)(void))address)();
-    case 3:
+    case OF_DEVICE:
         return (uint8_t)((int8_t(*)(int8_t))address)((int8_t)argument);
-    case 4:
+    case OF_CONTEXT:
         return (uint8_t)((int8_t(*)(void *))address)(torch_api.context);
+    case AT_ADDRESS:
+        return *(const uint8_t *)address;
+    case KEYS:
+        return ((const uint64_t *)thread_local_place(LOCAL_KEYS))[argument];
+    case GRAD_BIT:
+        return (uint64_t)(thread_local_place(LOCAL_AUTOGRAD)[argument / 8] >> argument % 8) & 1;
+    case FUNCTIONS: { /* disabled state, begin and end of the stack of modes (shared pointers) */
+        const uint64_t *words = (const uint64_t *)thread_local_place(LOCAL_FUNCTIONS);
+        return (words[2] - words[1]) / 16 << 8 | (words[0] & 0xff);
     }
-    return thread_keys(address, argument);
+    }
+    return ((int (*)(void *, int, int))address)(torch_api.context, argument >> 8, argument & 0xff) == 2; /* TF32 */
 }
 
 int ambient_matches(const AmbientRead *r) {
-    if (r->signature != 6) return ambient_value(r->signature, r->address, r->argument) == r->expected;
-    PyObject *now = PyDict_GetItemWithError(r->address, r->key);
+    if (r->signature != READ_GLOBAL) return ambient_value(r->signature, r->address, r->argument) == r->expected;
+    PyObject *now = _PyDict_GetItem_KnownHash(r->address, r->key, r->hash);
     return now == NULL && PyErr_Occurred() ? -1 : (uintptr_t)now == r->expected;
 }
 
@@ -191,7 +215,7 @@ static int load_step(const ExprStep *s, PyObject *const *slots, const int *numbe
         memcpy(&out->u, &s->value, sizeof out->u);
         return EXACT;
     }
-    PyObject *v = slots[numbers[s->slot]];
+    PyObject *v = slot_value(slots[numbers[s->slot]]);
     if (v == NULL) return UNDEFINED;
     if (s->op == EX_float) {
         if (!PyFloat_CheckExact(v)) return UNDEFINED;
@@ -422,6 +446,7 @@ static void find_global_state(void) {
     torch_api.functions_set =
         (void (*)(int8_t))dlsym(lib, TLS "18set_disabled_stateENS0_26TorchFunctionDisabledStateE");
     torch_api.functions_length = (int64_t(*)(void))dlsym(lib, TLS "9stack_lenEv");
+#undef TLS
     if (torch_api.functions_state == NULL || torch_api.functions_set == NULL) torch_api.functions_length = NULL;
 }
 
@@ -566,14 +591,46 @@ static PyObject *py_native_symbol(PyObject *module, PyObject *name) {
     return PyLong_FromVoidPtr(address);
 }
 
+static int can_read(int signature, unsigned long long address) {
+    switch (signature) {
+    case OF_CONTEXT:
+    case PRECISION:
+        return address != 0 && torch_api.context != NULL;
+    case KEYS:
+        return thread_local_place(LOCAL_KEYS) != NULL;
+    case GRAD_BIT:
+        return thread_local_place(LOCAL_AUTOGRAD) != NULL;
+    case FUNCTIONS:
+        return thread_local_place(LOCAL_FUNCTIONS) != NULL;
+    }
+    return address != 0 && signature >= 0 && signature < READ_GLOBAL;
+}
+
 static PyObject *py_ambient_read(PyObject *module, PyObject *args) {
     int signature, argument;
     unsigned long long address;
     (void)module;
     if (!PyArg_ParseTuple(args, "iKi:ambient_read", &signature, &address, &argument)) return NULL;
-    if (address == 0 || signature < 0 || signature > 5 || (signature == 4 && torch_api.context == NULL))
-        return PyErr_Format(PyExc_ValueError, "can't read");
+    if (torch_api.library == NULL || !can_read(signature, address)) Py_RETURN_NONE;
     return PyLong_FromUnsignedLongLong(ambient_value(signature, (void *)(uintptr_t)address, argument));
+}
+
+/* Where a getter of at::Context finds its value, when its code is nothing but `movzx eax, byte [rdi + n]; ret`; else 0. */
+static PyObject *py_context_field(PyObject *module, PyObject *getter) {
+    int32_t displacement = -1;
+    (void)module;
+    const uint8_t *code = PyLong_AsVoidPtr(getter);
+    if (PyErr_Occurred()) return NULL;
+#if defined(__x86_64__)
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, far[] = {0x0f, 0xb6, 0x87}, near[] = {0x0f, 0xb6, 0x47};
+    if (code != NULL && memcmp(code, endbr64, sizeof endbr64) == 0) code += sizeof endbr64;
+    if (code != NULL && memcmp(code, far, sizeof far) == 0 && code[7] == 0xc3)
+        memcpy(&displacement, code + 3, sizeof displacement);
+    else if (code != NULL && memcmp(code, near, sizeof near) == 0 && code[4] == 0xc3)
+        displacement = (int8_t)code[3];
+#endif
+    if (displacement < 0 || torch_api.context == NULL) return PyLong_FromLong(0);
+    return PyLong_FromVoidPtr((char *)torch_api.context + displacement);
 }
 
 PyMethodDef torch_methods[] = {
@@ -582,7 +639,8 @@ PyMethodDef torch_methods[] = {
     {"tensor_offsets", py_tensor_offsets, METH_NOARGS, "Where keys, rank and dtype were found in tensors; 0: nowhere."},
     {"tensor_facts", py_tensor_facts, METH_O, "(dtype code, device index, keys, requires_grad, sizes, strides)."},
     {"native_symbol", py_native_symbol, METH_O, "Address of a symbol of the loaded libtorch, or 0."},
-    {"ambient_read", py_ambient_read, METH_VARARGS, "Call one of torch's getters; see guards/state.py."},
+    {"ambient_read", py_ambient_read, METH_VARARGS, "One native read, or None when it can't be; see guards/state.py."},
+    {"context_field", py_context_field, METH_O, "Where a getter of at::Context finds its value, or 0."},
     {"ambient_ready", py_tensors_ready, METH_NOARGS, "Whether global state is read natively."},
     {NULL, NULL, 0, NULL},
 };

@@ -264,13 +264,14 @@ static PyObject *absent(void) { /* borrowed: sources.ABSENT */
 }
 
 static int python_check(PyObject *guard, PyObject *const *slots, const int *numbers, int n, Walk *w) {
+    slots_own(w->slots, w->program->nslots);
     PyObject *args = PyTuple_New(n), *none = absent();
     if (args == NULL || none == NULL) {
         Py_XDECREF(args);
         return -1;
     }
     for (int i = 0; i < n; i++) {
-        PyObject *v = slots[numbers == NULL ? i : numbers[i]];
+        PyObject *v = numbers == NULL ? slots[i] : slot_value(slots[numbers[i]]);
         PyTuple_SET_ITEM(args, i, Py_NewRef(v == NULL ? none : v));
     }
     w->program->slow++;
@@ -354,9 +355,9 @@ int node_walk(const Node *nd, PyObject *parent, Walk *w, int safe) {
 /* ---- relations --------------------------------------------------------------------------------------------------- */
 
 static int all_same(const Relation *r, PyObject *const *slots) {
-    PyObject *first = slots[r->slots[0]];
+    PyObject *first = slot_value(slots[r->slots[0]]);
     for (int i = 1; i < r->nslots; i++)
-        if (slots[r->slots[i]] != first) return 0;
+        if (slot_value(slots[r->slots[i]]) != first) return 0;
     return first != NULL;
 }
 
@@ -371,7 +372,7 @@ static int all_distinct_table(const Relation *r, PyObject *const *slots) {
     }
     int distinct = 1;
     for (int i = 0; distinct && i < r->nslots; i++) {
-        PyObject *v = slots[r->slots[i]];
+        PyObject *v = slot_value(slots[r->slots[i]]);
         size_t at = (((uintptr_t)v >> 4) * 0x9E3779B97F4A7C15ull >> 20) & (size - 1);
         while (table[at] != NULL && table[at] != v)
             at = (at + 1) & (size - 1);
@@ -387,7 +388,7 @@ static int all_distinct(const Relation *r, PyObject *const *slots) {
     uintptr_t *last = r->check.data;
     int changed[4], n = 0;
     for (int i = 0; i < r->nslots && n <= 4; i++) {
-        if ((uintptr_t)slots[r->slots[i]] != last[i]) {
+        if ((uintptr_t)slot_value(slots[r->slots[i]]) != last[i]) {
             if (n < 4) changed[n] = i;
             n++;
         }
@@ -396,17 +397,17 @@ static int all_distinct(const Relation *r, PyObject *const *slots) {
         int distinct = all_distinct_table(r, slots);
         if (distinct == 1)
             for (int i = 0; i < r->nslots; i++)
-                last[i] = (uintptr_t)slots[r->slots[i]];
+                last[i] = (uintptr_t)slot_value(slots[r->slots[i]]);
         return distinct;
     }
     for (int k = 0; k < n; k++) {
-        PyObject *v = slots[r->slots[changed[k]]];
+        PyObject *v = slot_value(slots[r->slots[changed[k]]]);
         if (v == NULL) return 0;
         for (int i = 0; i < r->nslots; i++)
-            if (slots[r->slots[i]] == v && i != changed[k]) return 0;
+            if (slot_value(slots[r->slots[i]]) == v && i != changed[k]) return 0;
     }
     for (int k = 0; k < n; k++)
-        last[changed[k]] = (uintptr_t)slots[r->slots[changed[k]]];
+        last[changed[k]] = (uintptr_t)slot_value(slots[r->slots[changed[k]]]);
     return 1;
 }
 

@@ -164,7 +164,7 @@ def test_values_are_described_without_running_user_code():
 
 def test_every_kind_is_in_the_table():
     from dynacheck.guards import KINDS
-    from dynacheck.guards.state import FIELDS
+    from dynacheck.guards.fields import FIELDS
 
     assert {field.kind for field in FIELDS} <= set(KINDS)
 
