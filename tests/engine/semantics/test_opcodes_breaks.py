@@ -325,7 +325,7 @@ def test_split_at_the_instruction(program: Any, capsys: pytest.CaptureFixture[st
     splits = [e for e in report.events if isinstance(e, GraphBroke) and e.code.name == program.__name__]
     assert len(splits) == 1 and not splits[0].skipped
     assert len(report.graphs) == 2
-    assert not report.skipped
+    assert program.__name__ not in [skipped.function for skipped in report.skipped]
 
 
 def test_two_breaks_with_values_on_the_stack(capsys: pytest.CaptureFixture[str]) -> None:

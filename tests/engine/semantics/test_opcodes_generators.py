@@ -1,4 +1,4 @@
-"""Generators at the edge of a compiled frame: results, arguments of functions that aren't traced, breaks inside."""
+"""Generators at the edge of a compiled frame: as results, with breaks inside, over arguments."""
 
 from __future__ import annotations
 
