@@ -92,6 +92,9 @@ class Rebuilder(Emitter, Protocol):
     def load_globals(self, globals_: dict[str, Any]) -> None:
         """Push a function's globals."""
 
+    def load_class(self, cls: type) -> None:
+        """Push a class of the user's."""
+
     def pop(self) -> None: ...
     def dup(self) -> None: ...
     def store_attr(self, name: str) -> None:
@@ -139,6 +142,9 @@ class Tracer(Protocol):
         function or class of torch or the standard library, a constant. Anything else is an internal error."""
 
     # running
+    def sequence_iterator(self, owner: VariableTracker) -> VariableTracker:
+        """The iterator of an object that has `__getitem__` but no `__iter__`."""
+
     def call(
         self, fn: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker] | None = None
     ) -> VariableTracker:

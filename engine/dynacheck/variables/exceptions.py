@@ -9,7 +9,7 @@ from typing import Any
 from dynacheck.reasons import UNKNOWN_OPERATION
 from dynacheck.sources import CAttr, Node, type_lookup
 from dynacheck.variables import abstract
-from dynacheck.variables.base import NotConstant, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import CantRebuild, NotConstant, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.exception_fields import (
     KEYWORDS,
     PARTS,
@@ -56,6 +56,9 @@ class TracebackVariable(VariableTracker):
 
     def nb_bool(self, tx: Tracer) -> bool:
         return True
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        raise CantRebuild("a traceback")
 
 
 class ExceptionVariable(UserObjectVariable):
