@@ -19,7 +19,7 @@ from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, type_lookup
 from dynacheck.translate.arguments import bind_arguments
 from dynacheck.translate.tracing import Tracing
 from dynacheck.variables import abstract, exceptions, families
-from dynacheck.variables.base import ObservedException, VariableTracker
+from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
 from dynacheck.variables.generators import GeneratorVariable
 from dynacheck.variables.modules import CONTAINERS, NNModuleVariable
@@ -88,6 +88,8 @@ class Calls(Tracing):
             if method is not None and args and isinstance(args[0].realize(self), TensorVariable):
                 return args[0].realize(self).call_method(self, method, list(args[1:]), kwargs)
             self._may_inline(fn, value)
+            if fn.node is not None and "_torchdynamo_orig_callable" in value.__dict__:  # compiled inside compiled
+                return self.call(self.wrap(fn.node.child(DictAttr("_torchdynamo_orig_callable"))), args, kwargs)
         return self.inline(fn, args, kwargs)
 
     def _may_inline(self, fn: UserFunctionVariable, value: FunctionType) -> None:
@@ -106,6 +108,8 @@ class Calls(Tracing):
         code = fn.code
         if code.co_flags & COROUTINES:
             self.break_(reasons.UNKNOWN_CALL, what=f"the coroutine function {fn.describe()}")
+        if args and isinstance(args[0], LazyVariable) and issubclass(args[0].get_type(), nn.Module):
+            args[0].realize(self)  # a module handed to a call is looked at, as torch does: its type is guarded
         bound = bind_arguments(self, fn, args, kwargs)
         frame = self.new_frame(code, bound, fn)
         if code.co_flags & GENERATOR:

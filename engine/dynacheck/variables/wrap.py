@@ -180,7 +180,7 @@ def wrap_builtin_function(tx: Tracer, node: Node, value: Any) -> VariableTracker
     if owner is None or isinstance(owner, (types.ModuleType, type)):
         tx.guard(node, Is(value))
         return ObjectVariable(value, node)
-    if type(owner).__module__.startswith("torch") and not isinstance(owner, torch.Tensor):
+    if _binds_nothing(owner) and not isinstance(owner, torch.Tensor):
         tx.guard(node, Is(value))
         return ObjectVariable(value, node)
     name = value.__name__
@@ -190,6 +190,12 @@ def wrap_builtin_function(tx: Tracer, node: Node, value: Any) -> VariableTracker
     if type(bound) in (ObjectVariable, UserObjectVariable):
         return ObjectMethodVariable(bound, name, node)
     return bound.tp_getattro(tx, name)
+
+
+def _binds_nothing(owner: object) -> bool:
+    """Whether the `__self__` of a C function is only how an extension made it: a capsule, a namespace of torch."""
+    cls = type(owner)
+    return cls.__name__ == "PyCapsule" or cls.__module__.startswith(("torch", "pybind11"))
 
 
 @wraps(types.ModuleType)
