@@ -161,9 +161,11 @@ def compile_function(fn: Callable[..., Any], options: Options) -> Callable[..., 
 def original(fn: Any) -> Any:
     """What a callable that was compiled already, here or by torch, was made from; any other callable
     itself."""
-    while True:
-        namespace = getattr(fn, "__dict__", {})
-        inner = namespace.get("_torchdynamo_orig_callable")
-        if inner is None or not callable(inner):
-            return fn
-        fn = inner
+    if isinstance(fn, MethodType):
+        inner = original(fn.__func__)
+        return fn if inner is fn.__func__ else MethodType(inner, fn.__self__)
+    namespace = getattr(fn, "__dict__", {})
+    inner = namespace.get("_torchdynamo_orig_callable")
+    if not callable(inner) or namespace.get("_torchdynamo_disable"):
+        return fn
+    return original(inner)

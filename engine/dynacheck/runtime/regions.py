@@ -4,8 +4,8 @@ An entry belongs to a region and holds it weakly; the region owns the callables 
 rewritten code reaches them through a call that does not own them. So nothing that hangs on a code object
 keeps a user's model alive.
 
-A named backend's region lives until `reset()`. One of a function lives with the function; one of any other
-callable with the compiled callables that use it.
+A named backend's region lives until `reset()`. One of a callable lives with it, as an attribute of it; where
+it can't have attributes, with the compiled callables that use it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable
-from types import FunctionType
+from types import MethodType
 from typing import Any
 
 from dynacheck import _C
 from dynacheck.backends.contract import Backend
+from dynacheck.sources import instance_dict
 
 _KEPT = "__dynacheck_regions__"
 
@@ -68,15 +69,21 @@ def info_of(region: _C.Region) -> RegionInfo:
     return key
 
 
-class _KeptByFunction:
-    """Regions of a function that is a backend, as an attribute of it (a decorator may copy that to another
-    function)."""
+class _Kept:
+    """Regions of a callable that is a backend, among its attributes; copies of it have none.
 
-    __slots__ = ("function", "regions")
+    Args:
+        owner: whose attribute it is: decorators copy attributes from one function to another.
+    """
 
-    def __init__(self, function: FunctionType) -> None:
-        self.function = weakref.ref(function)
+    __slots__ = ("owner", "regions")
+
+    def __init__(self, owner: Any = None) -> None:
+        self.owner = id(owner)
         self.regions: dict[tuple[Any, ...], _C.Region] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_Kept, ())
 
 
 class Regions:
@@ -105,13 +112,10 @@ class Regions:
             region = self._known.get(key)
             if region is None:
                 region = self._known[key] = _C.Region(RegionInfo(backend, dynamic, isolation))
-            function = backend.function
-            if isolation is not None:
-                pass  # its one wrapper keeps it
-            elif function is None:
-                self._named[key] = region
-            elif isinstance(function, FunctionType):
-                _kept_by(function)[key] = region
+            if isolation is None:  # an isolated one is kept by what was compiled
+                kept = self._named if backend.function is None else _kept_by(backend.function)
+                if kept is not None:
+                    kept[key] = region
             return region
 
     def reset(self) -> None:
@@ -123,9 +127,13 @@ class Regions:
             info_of(region).graphs.clear()
 
 
-def _kept_by(function: FunctionType) -> dict[tuple[Any, ...], _C.Region]:
-    kept = function.__dict__.get(_KEPT)
-    if kept is None or kept.function() is not function:
-        kept = function.__dict__[_KEPT] = _KeptByFunction(function)
-    regions: dict[tuple[Any, ...], _C.Region] = kept.regions
-    return regions
+def _kept_by(backend: Callable[..., Any]) -> dict[tuple[Any, ...], _C.Region] | None:
+    """Where a callable keeps its regions: among its attributes, or those of the object that it is a method of."""
+    owner = backend.__self__ if isinstance(backend, MethodType) else backend
+    attributes = None if isinstance(owner, type) else instance_dict(owner)
+    if attributes is None:
+        return None
+    kept = attributes.get(_KEPT)
+    if type(kept) is not _Kept or kept.owner != id(owner):
+        kept = attributes[_KEPT] = _Kept(owner)
+    return kept.regions
