@@ -5,7 +5,8 @@
 static PyObject *dead_ref(PyObject *life, PyObject *ref);
 static PyMethodDef dead_ref_method = {"guarded_object_died", dead_ref, METH_O, NULL};
 
-/* ---- holding objects --------------------------------------------------------------------------------------------- */
+/* ---- holding objects ---------------------------------------------------------------------------------------------
+ */
 
 static PyObject *keep(Program *p, PyObject *obj) { /* borrowed: the program owns it from now on */
     return obj != NULL && PyList_Append(p->keep, obj) == 0 ? obj : NULL;
@@ -117,7 +118,8 @@ static int build_pins(Program *p, PyObject *specs, Pin **pins) { /* how many, or
     return n;
 }
 
-/* ---- building checks --------------------------------------------------------------------------------------------- */
+/* ---- building checks ---------------------------------------------------------------------------------------------
+ */
 
 static int build_dims(int64_t *out, PyObject *dims, int rank) {
     for (int i = 0; i < rank; i++) {
@@ -132,12 +134,13 @@ static int build_tensor(Program *p, Check *c, PyObject *operands) {
     PyObject *type, *sizes, *strides;
     int dtype, index, grad, rank, in_memory;
     unsigned long long keys;
-    if (!PyArg_ParseTuple(operands, "OiiKiiOOi:TENSOR", &type, &dtype, &index, &keys, &grad, &rank, &sizes,
-                          &strides, &in_memory))
+    if (!PyArg_ParseTuple(operands, "OiiKiiOOi:TENSOR", &type, &dtype, &index, &keys, &grad, &rank, &sizes, &strides,
+                          &in_memory))
         return -1;
     Pin pin = {0};
     if (build_pin(p, &pin, type) < 0) return -1;
-    if ((sizes != Py_None && PyTuple_GET_SIZE(sizes) != rank) || (strides != Py_None && PyTuple_GET_SIZE(strides) != rank)) {
+    if ((sizes != Py_None && PyTuple_GET_SIZE(sizes) != rank) ||
+        (strides != Py_None && PyTuple_GET_SIZE(strides) != rank)) {
         PyErr_SetString(PyExc_ValueError, "sizes and strides must be as many as dimensions");
         return -1;
     }
@@ -205,7 +208,8 @@ static void free_check(Check *c) {
     PyMem_Free(c->data);
 }
 
-/* ---- building nodes ---------------------------------------------------------------------------------------------- */
+/* ---- building nodes ----------------------------------------------------------------------------------------------
+ */
 
 static int build_key(Program *p, Node *nd, PyObject *operands) {
     PyObject *a = PyTuple_GET_SIZE(operands) > 0 ? PyTuple_GET_ITEM(operands, 0) : NULL;
@@ -245,8 +249,8 @@ static int build_nodes(Program *p, PyObject *specs, Node **nodes, int *count);
 static int build_node(Program *p, Node *nd, PyObject *spec) {
     int accessor, slot;
     PyObject *operands, *checks, *kids;
-    if (!PyArg_ParseTuple(spec, "iO!O!O!i:node", &accessor, &PyTuple_Type, &operands, &PyTuple_Type, &checks, &PyTuple_Type,
-                          &kids, &slot))
+    if (!PyArg_ParseTuple(spec, "iO!O!O!i:node", &accessor, &PyTuple_Type, &operands, &PyTuple_Type, &checks,
+                          &PyTuple_Type, &kids, &slot))
         return -1;
     if (accessor < 0 || accessor >= ACC_COUNT || slot >= p->nslots) {
         PyErr_SetString(PyExc_ValueError, "unknown accessor or slot");
@@ -299,7 +303,8 @@ static void free_nodes(Node *nodes, int n) {
     PyMem_Free(nodes);
 }
 
-/* ---- groups: what the shortcut skips together -------------------------------------------------------------------- */
+/* ---- groups: what the shortcut skips together --------------------------------------------------------------------
+ */
 
 #define WORTH_IT 4 /* nodes */
 
@@ -361,13 +366,15 @@ static int build_groups(Program *p) {
     return 0;
 }
 
-/* ---- building the rest ------------------------------------------------------------------------------------------- */
+/* ---- building the rest -------------------------------------------------------------------------------------------
+ */
 
 static int build_read(Program *p, AmbientRead *r, PyObject *spec) {
     PyObject *address, *argument, *expected;
     if (!PyArg_ParseTuple(spec, "iOOO:read", &r->signature, &address, &argument, &expected)) return -1;
     if (r->signature == READ_GLOBAL) {
-        if (!PyDict_Check(address) || keep(p, address) == NULL || keep(p, argument) == NULL || keep(p, expected) == NULL)
+        if (!PyDict_Check(address) || keep(p, address) == NULL || keep(p, argument) == NULL ||
+            keep(p, expected) == NULL)
             return -1;
         r->address = address, r->key = argument, r->expected = (uintptr_t)expected;
         r->hash = PyObject_Hash(argument);
@@ -439,7 +446,8 @@ static int build_program(Program *p, PyObject *spec) {
     if (!PyArg_ParseTuple(spec, "OO!O!iO!:GuardProgram", &ambient, &PyTuple_Type, &nodes, &PyTuple_Type, &relations,
                           &p->nslots, &PyTuple_Type, &captures))
         return -1;
-    if (build_ambient(p, ambient) < 0 || build_nodes(p, nodes, &p->nodes, &p->nnodes) < 0 || build_groups(p) < 0) return -1;
+    if (build_ambient(p, ambient) < 0 || build_nodes(p, nodes, &p->nodes, &p->nnodes) < 0 || build_groups(p) < 0)
+        return -1;
     p->captures = build_slots(p, captures, &p->ncaptures);
     p->relations = PyMem_Calloc((size_t)PyTuple_GET_SIZE(relations) + 1, sizeof *p->relations);
     if (p->relations == NULL) PyErr_NoMemory();
@@ -451,7 +459,8 @@ static int build_program(Program *p, PyObject *spec) {
     return 0;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------------- */
+/* ---- running -----------------------------------------------------------------------------------------------------
+ */
 
 static int run_checks(Program *p, Walk *w) {
     int r = 1;
@@ -539,7 +548,8 @@ int guards_force(const char *name, int value) {
     return 0;
 }
 
-/* ---- the Python object ------------------------------------------------------------------------------------------- */
+/* ---- the Python object -------------------------------------------------------------------------------------------
+ */
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"spec", NULL};
@@ -550,7 +560,8 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     p->keep = PyList_New(0);
     p->refs = PyDict_New();
     p->life = PyCapsule_New(&dead_ref_method, NULL, NULL);
-    if (p->life != NULL && PyCapsule_SetContext(p->life, p) == 0) p->watcher = PyCFunction_New(&dead_ref_method, p->life);
+    if (p->life != NULL && PyCapsule_SetContext(p->life, p) == 0)
+        p->watcher = PyCFunction_New(&dead_ref_method, p->life);
     if (p->keep == NULL || p->refs == NULL || p->watcher == NULL || build_program(p, spec) < 0) Py_CLEAR(p);
     return (PyObject *)p;
 }
@@ -643,9 +654,9 @@ static PyObject *program_stats(PyObject *self, PyObject *unused) {
     (void)unused;
     for (int i = 0; i < p->nnodes; i++)
         nodes += count_nodes(&p->nodes[i]);
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:i,s:i,s:i}", "checks", p->checks, "passes", p->passes, "hits", p->hits,
-                         "walks", p->walks, "repairs", p->repairs, "slow", p->slow, "nodes", nodes, "groups", p->ngroups,
-                         "reads", p->nreads);
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:i,s:i,s:i}", "checks", p->checks, "passes", p->passes, "hits",
+                         p->hits, "walks", p->walks, "repairs", p->repairs, "slow", p->slow, "nodes", nodes, "groups",
+                         p->ngroups, "reads", p->nreads);
 }
 
 static PyObject *program_alive(PyObject *self, void *closure) {
@@ -701,7 +712,8 @@ static int add_numbers(PyObject *module, const char *name, const char *const *na
 
 int guards_module_init(PyObject *module) {
     static const char *const accessors[] = {DC_ACCESSORS(DC_AS_NAME)}, *const ops[] = {DC_OPS(DC_AS_NAME)};
-    if (PyModule_AddType(module, &GuardProgram_Type) < 0 || PyModule_AddFunctions(module, torch_methods) < 0) return -1;
+    if (PyModule_AddType(module, &GuardProgram_Type) < 0 || PyModule_AddFunctions(module, torch_methods) < 0)
+        return -1;
     if (add_numbers(module, "GUARD_ACCESSORS", accessors, ACC_COUNT) < 0) return -1;
     if (add_numbers(module, "GUARD_OPS", ops, OP_COUNT) < 0) return -1;
     return memo_module_init();

@@ -4,14 +4,17 @@
 
 #include "native.h"
 
-/* ---- accessors and checks: the numbers are handed to Python as GUARD_ACCESSORS and GUARD_OPS ---------------------- */
+/* ---- accessors and checks: the numbers are handed to Python as GUARD_ACCESSORS and GUARD_OPS ----------------------
+ */
 
-#define DC_ACCESSORS(X)                                                                                               \
-    X(LOCAL) X(FREE) X(GLOBAL) X(BUILTIN) X(MODULE) X(GLOBALS) X(CAPTURED) X(PINNED) X(DICTATTR) X(TYPEOF)             \
-    X(TYPEATTR) X(SLOTATTR) X(CATTR) X(CELL) X(ITEM) X(KEY) X(KEYAT) X(VALUEAT)
-#define DC_OPS(X)                                                                                                     \
-    X(TYPE) X(IS) X(VALUE) X(LENGTH) X(KEYS) X(SET) X(HASKEY) X(ABSENT) X(PRESENT) X(CODE) X(TENSOR) X(MARKS)           \
-    X(PYCHECK) X(SAME) X(DISTINCT) X(EXPRESSION) X(AMBIENT)
+#define DC_ACCESSORS(X)                                                                                              \
+    X(LOCAL)                                                                                                         \
+    X(FREE) X(GLOBAL) X(BUILTIN) X(MODULE) X(GLOBALS) X(CAPTURED) X(PINNED) X(DICTATTR) X(TYPEOF) X(TYPEATTR)        \
+        X(SLOTATTR) X(CATTR) X(CELL) X(ITEM) X(KEY) X(KEYAT) X(VALUEAT)
+#define DC_OPS(X)                                                                                                    \
+    X(TYPE)                                                                                                          \
+    X(IS) X(VALUE) X(LENGTH) X(KEYS) X(SET) X(HASKEY) X(ABSENT) X(PRESENT) X(CODE) X(TENSOR) X(MARKS) X(PYCHECK)     \
+        X(SAME) X(DISTINCT) X(EXPRESSION) X(AMBIENT)
 
 #define DC_AS_ACCESSOR(name) ACC_##name,
 #define DC_AS_OP(name) OP_##name,
@@ -25,10 +28,10 @@ enum { PIN_OBJECT, PIN_CONST, PIN_DESCRIPTOR, PIN_PARTS, PIN_ANY, PIN_DEAD };
 typedef struct Pin {
     int how;
     int nparts;
-    PyObject *object;    /* to compare with; the type of a descriptor or of what has parts */
-    PyObject *owner;     /* PIN_DESCRIPTOR: its class */
-    PyObject *name;      /* PIN_DESCRIPTOR: its name; PIN_PARTS: tuple of attribute names */
-    struct Pin *parts;   /* PIN_PARTS */
+    PyObject *object;  /* to compare with; the type of a descriptor or of what has parts */
+    PyObject *owner;   /* PIN_DESCRIPTOR: its class */
+    PyObject *name;    /* PIN_DESCRIPTOR: its name; PIN_PARTS: tuple of attribute names */
+    struct Pin *parts; /* PIN_PARTS */
 } Pin;
 
 #define DC_ANY_SIZE INT64_MIN
@@ -103,13 +106,12 @@ typedef struct {
 } Group;
 
 typedef struct Program {
-    PyObject_HEAD
-    PyObject *keep;     /* list: all that the program owns */
-    PyObject *refs;     /* dict of weak references by address */
-    PyObject *watcher;  /* called when one of them dies */
-    PyObject *life;     /* capsule that `watcher` finds us through */
+    PyObject_HEAD PyObject *keep; /* list: all that the program owns */
+    PyObject *refs;               /* dict of weak references by address */
+    PyObject *watcher;            /* called when one of them dies */
+    PyObject *life;               /* capsule that `watcher` finds us through */
     AmbientRead *reads;
-    PyObject *ambient;  /* the Python guard */
+    PyObject *ambient; /* the Python guard */
     int nreads, ambient_slow;
     Node *nodes;
     int nnodes;
@@ -134,7 +136,8 @@ typedef struct {
     int plain;              /* no shortcut: another check of the program is going on */
 } Walk;
 
-/* Values that the shortcut found unchanged aren't counted, as long as nothing allocates: `slots_own` makes them ours. */
+/* Values that the shortcut found unchanged aren't counted, as long as nothing allocates: `slots_own` makes them ours.
+ */
 #define BORROWED ((uintptr_t)1)
 
 static inline PyObject *slot_value(PyObject *slot) {
@@ -152,7 +155,8 @@ static inline void slots_own(PyObject **slots, int n) {
         if ((uintptr_t)slots[i] & BORROWED) slots[i] = Py_NewRef(slot_value(slots[i]));
 }
 
-/* ---- guards_walk.c: all give 1 pass, 0 fail, -1 error ------------------------------------------------------------ */
+/* ---- guards_walk.c: all give 1 pass, 0 fail, -1 error ------------------------------------------------------------
+ */
 
 int pin_matches(const Pin *pin, PyObject *value);
 /* Where the node's value is; *value is borrowed, or owned when *owned; NULL: nowhere. -1: error. */
@@ -178,19 +182,21 @@ static inline int has_no_attributes(PyObject *obj) {
     return type->tp_dictoffset > 0 && object[type->tp_dictoffset / (Py_ssize_t)sizeof *object] == NULL;
 }
 
-/* ---- guards_memo.c ---------------------------------------------------------------------------------------------- */
+/* ---- guards_memo.c ----------------------------------------------------------------------------------------------
+ */
 
 extern int memo_enabled;
 void memo_force(int value); /* 0: always walk; 1: the shortcut, where it works */
 int group_check(Group *g, Walk *w);
 void group_clear(Group *g);
-/* While recording: notes the value of a node, and what must stay as it is for the node to pass again. 0: the node is to
- * be walked every time, and its subtree isn't recorded. */
+/* While recording: notes the value of a node, and what must stay as it is for the node to pass again. 0: the node is
+ * to be walked every time, and its subtree isn't recorded. */
 int memo_note(const Node *nd, PyObject *value, Walk *w, int safe);
 int memo_safe(const Node *kid, PyObject *value, int safe);
 int memo_module_init(void);
 
-/* ---- guards_torch.c --------------------------------------------------------------------------------------------- */
+/* ---- guards_torch.c ---------------------------------------------------------------------------------------------
+ */
 
 int tensor_matches(TensorSpec *spec, PyObject *value);
 int marks_match(PyObject *marks, PyObject *tensor);

@@ -3,16 +3,16 @@
  * The full walk records, in its order, what its verdict rested on; the next check replays the records from the top:
  * the same dict of the same object with the same version has the same contents, so that what it holds is alive and is
  * what it was. Versions are unique over the life of the process (3.11's version tags; later a counter kept by a dict
- * watcher), so nothing is kept alive and a reused address never passes. What has no version (list items, cells, slots,
- * an object's type, a tensor's metadata, a function's code) is looked at every time; what isn't a plain pointer read
- * (getters, Python checks) is walked every time. Any difference leads to the full walk, except in dict entries that
- * nobody looks below: those are compared again in place.
+ * watcher), so nothing is kept alive and a reused address never passes. What has no version (list items, cells,
+ * slots, an object's type, a tensor's metadata, a function's code) is looked at every time; what isn't a plain
+ * pointer read (getters, Python checks) is walked every time. Any difference leads to the full walk, except in dict
+ * entries that nobody looks below: those are compared again in place.
  */
 #include "guards.h"
 
 #define MAX_VARIANTS 16
-#define MAX_MISSES 32  /* in a row; then checks are walked without recording, */
-#define MAX_PAUSE 4096 /* twice as many each time */
+#define MAX_MISSES 32          /* in a row; then checks are walked without recording, */
+#define MAX_PAUSE 4096         /* twice as many each time */
 #define WALKED ((PyObject *)1) /* as a value: of a node that is walked every time */
 
 int memo_enabled = 1;
@@ -22,7 +22,8 @@ void memo_force(int value) {
     memo_enabled = value && memo_works;
 }
 
-/* ---- versions of dicts ------------------------------------------------------------------------------------------- */
+/* ---- versions of dicts -------------------------------------------------------------------------------------------
+ */
 
 #if DC_PY311
 
@@ -176,7 +177,8 @@ int memo_module_init(void) {
 
 #endif
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records -----------------------------------------------------------------------------------------------------
+ */
 
 enum {
     REC_OBJECT,    /* an object's type, dict and the dict's version */
@@ -186,14 +188,21 @@ enum {
     REC_CLASS,     /* a class's version: its attributes and those of its bases */
     REC_FETCH,     /* the node's value is still that object */
     REC_CHECKS,    /* the node's checks pass for the value */
+    REC_TENSOR,    /* the same, for the usual guards on a tensor */
 };
 
 typedef struct {
     int kind;
+    int place; /* of the value */
     const Node *node;
-    PyTypeObject *type;
+    union {
+        PyTypeObject *type;
+        TensorSpec *tensor;
+    };
     PyObject *dict;
+#if !DC_PY311
     Watch *watch;
+#endif
     uint64_t version;
 } Record;
 
@@ -230,9 +239,15 @@ static int reserve(void **array, int *capacity, int used, size_t item) {
     return 0;
 }
 
+#if DC_PY311
+#define WATCH_OF(r) ((r)->dict)
+#else
+#define WATCH_OF(r) ((r)->watch)
+#endif
+
 static void variant_empty(Variant *v) {
     for (int i = 0; i < v->nrecords; i++)
-        if (v->records[i].watch != NULL) watch_put(v->records[i].watch);
+        if (WATCH_OF(&v->records[i]) != NULL) watch_put(WATCH_OF(&v->records[i]));
     v->nrecords = v->nagain = v->valid = v->failed = 0;
 }
 
@@ -244,19 +259,49 @@ static void variant_free(Variant *v) {
     PyMem_Free(v);
 }
 
-static void add(Variant *v, Record r) {
-    if (r.watch == NULL && r.dict != NULL)
-        v->failed = 1; /* can't be watched */
-    else if (reserve((void **)&v->records, &v->capacity, v->nrecords, sizeof r) < 0) {
-        if (r.watch != NULL) watch_put(r.watch);
+static Record *add(Variant *v, int kind, const Node *nd) { /* NULL: no memory */
+    if (reserve((void **)&v->records, &v->capacity, v->nrecords, sizeof(Record)) < 0) {
         v->failed = 1;
-    } else
-        v->records[v->nrecords++] = r;
+        return NULL;
+    }
+    Record *r = &v->records[v->nrecords++];
+    *r = (Record){.kind = kind, .place = nd->memo, .node = nd};
+    return r;
 }
 
 static void add_dict(Variant *v, int kind, const Node *nd, PyObject *obj, PyObject *dict) {
-    Watch *w = dict == NULL ? NULL : watch_get(dict);
-    add(v, (Record){kind, nd, obj == NULL ? NULL : Py_TYPE(obj), dict, w, w == NULL ? 0 : watch_version(w)});
+    Record *r = add(v, kind, nd);
+    if (r == NULL) return;
+    r->type = obj == NULL ? NULL : Py_TYPE(obj);
+    if (dict == NULL) return;
+    Watch *w = watch_get(dict);
+    if (w == NULL) { /* can't be watched */
+        v->failed = 1;
+        return;
+    }
+    r->dict = dict;
+#if !DC_PY311
+    r->watch = w;
+#endif
+    r->version = watch_version(w);
+}
+
+static void add_type(Variant *v, const Node *nd, PyTypeObject *type) {
+    Record *r = add(v, REC_TYPE, nd);
+    if (r != NULL) r->type = type;
+}
+
+static void add_class(Variant *v, const Node *nd, PyTypeObject *cls) {
+    Record *r = add(v, REC_CLASS, nd);
+    if (r != NULL) r->version = cls->tp_version_tag;
+}
+
+/* The node's checks; those of an ordinary tensor guard can be reached from the record. */
+static void add_checks(Variant *v, const Node *nd) {
+    const Check *c = nd->checks;
+    int usual = c[0].op == OP_TENSOR && (nd->nchecks == 1 || (nd->nchecks == 2 && c[1].op == OP_MARKS));
+    Record *r = add(v, usual ? REC_TENSOR : REC_CHECKS, nd);
+    if (r != NULL && usual) r->tensor = c[0].data;
 }
 
 static PyObject *namespace_of(const Node *nd, const GuardFrame *gf) {
@@ -279,7 +324,8 @@ static void add_namespace(Variant *v, const Node *nd, const GuardFrame *gf) {
     add_dict(v, REC_NAMESPACE, nd, NULL, dict);
 }
 
-/* ---- recording --------------------------------------------------------------------------------------------------- */
+/* ---- recording ---------------------------------------------------------------------------------------------------
+ */
 
 static int is_namespace(int accessor) {
     return accessor == ACC_GLOBAL || accessor == ACC_BUILTIN || accessor == ACC_MODULE || accessor == ACC_GLOBALS;
@@ -327,8 +373,9 @@ static int uses_dict(const Check *c) {
 
 static int check_allocates(const Check *c, PyObject *v) {
     if (c->op == OP_PYCHECK) return 1;
-    return v != NULL && (c->op == OP_SET || (c->op == OP_IS && c->pins->how == PIN_PARTS) ||
-                         (c->op == OP_KEYS && PyODict_Check(v)) || (c->op == OP_LENGTH && Py_TYPE(v) == &PyRange_Type));
+    return v != NULL &&
+           (c->op == OP_SET || (c->op == OP_IS && c->pins->how == PIN_PARTS) ||
+            (c->op == OP_KEYS && PyODict_Check(v)) || (c->op == OP_LENGTH && Py_TYPE(v) == &PyRange_Type));
 }
 
 static int checks_allocate(const Node *nd, PyObject *value) {
@@ -388,7 +435,7 @@ int memo_note(const Node *nd, PyObject *value, Walk *w, int safe) {
         return 0;
     }
     v->values[nd->memo] = value;
-    if (!safe && nd->up >= 0 && nd->accessor != ACC_TYPEOF) add(v, (Record){.kind = REC_FETCH, .node = nd});
+    if (!safe && nd->up >= 0 && nd->accessor != ACC_TYPEOF) add(v, REC_FETCH, nd);
     if (value == NULL) return 1;
     for (int i = 0; i < nd->nchecks; i++) {
         const Check *c = &nd->checks[i];
@@ -406,14 +453,15 @@ int memo_note(const Node *nd, PyObject *value, Walk *w, int safe) {
     if (object)
         add_dict(v, REC_OBJECT, nd, value, instance_dict(value));
     else if (type)
-        add(v, (Record){.kind = REC_TYPE, .node = nd, .type = Py_TYPE(value)});
+        add_type(v, nd, Py_TYPE(value));
     if (dict) add_dict(v, REC_DICT, nd, value, value);
-    if (cls) add(v, (Record){.kind = REC_CLASS, .node = nd, .version = ((PyTypeObject *)value)->tp_version_tag});
-    if (check) add(v, (Record){.kind = REC_CHECKS, .node = nd});
+    if (cls) add_class(v, nd, (PyTypeObject *)value);
+    if (check) add_checks(v, nd);
     return 1;
 }
 
-/* ---- replaying --------------------------------------------------------------------------------------------------- */
+/* ---- replaying ---------------------------------------------------------------------------------------------------
+ */
 
 /* One entry of a dict that has changed somewhere. */
 static int entry_unchanged(const Node *kid, PyObject *dict, Variant *v, Walk *w) {
@@ -423,16 +471,17 @@ static int entry_unchanged(const Node *kid, PyObject *dict, Variant *v, Walk *w)
     if (checks_allocate(kid, now)) return 0;
     if (now != old && kid->nkids > 0) return 0;
     for (int i = 0; i < kid->nkids; i++)
-        if (kid->kids[i].accessor == ACC_ITEM && !PyList_Check(now)) return 0; /* a tuple at this address, but which? */
+        if (kid->kids[i].accessor == ACC_ITEM && !PyList_Check(now))
+            return 0; /* a tuple at this address, but which? */
     v->values[kid->memo] = now;
     return node_check(kid, now, w);
 }
 
 static int entries_unchanged(Record *r, Group *g, Variant *v, Walk *w) {
     int accessor = r->kind == REC_OBJECT ? ACC_DICTATTR : r->kind == REC_DICT ? ACC_KEY : r->node->accessor;
-    uint64_t version = watch_version(r->watch);
+    uint64_t version = watch_version(WATCH_OF(r));
     int verdict = 1;
-    if (!watch_alive(r->watch)) return 0;
+    if (!watch_alive(WATCH_OF(r))) return 0;
     if (r->kind == REC_NAMESPACE) {
         for (int i = 0; verdict == 1 && i < g->nnodes; i++)
             if (g->nodes[i]->accessor == accessor && accessor != ACC_GLOBALS)
@@ -441,8 +490,7 @@ static int entries_unchanged(Record *r, Group *g, Variant *v, Walk *w) {
         PyObject *value = v->values[r->node->memo];
         verdict = checks_allocate(r->node, value) ? 0 : node_check(r->node, value, w);
         for (int i = 0; verdict == 1 && i < r->node->nkids; i++)
-            if (r->node->kids[i].accessor == accessor)
-                verdict = entry_unchanged(&r->node->kids[i], r->dict, v, w);
+            if (r->node->kids[i].accessor == accessor) verdict = entry_unchanged(&r->node->kids[i], r->dict, v, w);
     }
     if (verdict == 1) r->version = version;
     w->program->repairs++;
@@ -457,24 +505,26 @@ static int fetched_same(const Node *nd, Variant *v, Walk *w) {
 }
 
 static int record_holds(Record *r, Group *g, Variant *v, Walk *w) {
-    PyObject *value = v->values[r->node->memo];
+    PyObject *value = v->values[r->place];
     switch (r->kind) {
     case REC_OBJECT:
         if (Py_TYPE(value) != r->type || peek_dict(value) != r->dict) return 0;
-        if (r->dict == NULL || watch_version(r->watch) == r->version) return 1;
+        if (r->dict == NULL || watch_version(WATCH_OF(r)) == r->version) return 1;
         return entries_unchanged(r, g, v, w);
     case REC_DICT:
         if (value != r->dict) return 0;
-        return watch_version(r->watch) == r->version ? 1 : entries_unchanged(r, g, v, w);
+        return watch_version(WATCH_OF(r)) == r->version ? 1 : entries_unchanged(r, g, v, w);
     case REC_NAMESPACE:
         if (namespace_of(r->node, w->gf) != r->dict) return 0;
-        return watch_version(r->watch) == r->version ? 1 : entries_unchanged(r, g, v, w);
+        return watch_version(WATCH_OF(r)) == r->version ? 1 : entries_unchanged(r, g, v, w);
     case REC_TYPE:
         return Py_TYPE(value) == r->type;
     case REC_CLASS:
         return ((PyTypeObject *)value)->tp_version_tag == r->version;
     case REC_FETCH:
         return fetched_same(r->node, v, w);
+    case REC_TENSOR:
+        if (value != NULL && has_no_attributes(value) && tensor_matches(r->tensor, value) == 1) return 1;
     }
     return node_check(r->node, value, w);
 }
@@ -507,7 +557,8 @@ static int replay(Group *g, Variant *v, Walk *w) {
     return walk_again(v, w);
 }
 
-/* ---- groups ------------------------------------------------------------------------------------------------------ */
+/* ---- groups ------------------------------------------------------------------------------------------------------
+ */
 
 static Variant *variant_for(Group *g, PyObject *key) { /* NULL: no memory, which only costs time */
     if (g->variants == NULL && (g->variants = PyMem_Calloc(MAX_VARIANTS, sizeof *g->variants)) == NULL) return NULL;

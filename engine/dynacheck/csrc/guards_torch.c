@@ -1,8 +1,8 @@
 /* Reading torch without linking it: tensors, global state, expressions over sizes.
  *
- * Functions come from the libtorch that the process has loaded, by name; where the dispatch key set lies in a tensor is
- * found by comparing with what Python says of samples. guards/access.py and guards/state.py check all of it against
- * Python before any guard relies on it.
+ * Functions come from the libtorch that the process has loaded, by name; where the dispatch key set lies in a tensor
+ * is found by comparing with what Python says of samples. guards/access.py and guards/state.py check all of it
+ * against Python before any guard relies on it.
  */
 #include "guards.h"
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ typedef int32_t (*get_i64s)(void *, int64_t **);
 static struct {
     void *library;
     char ready;
-    int keys_offset;            /* of the dispatch key set in a TensorImpl */
+    int keys_offset;              /* of the dispatch key set in a TensorImpl */
     int rank_offset, type_offset; /* of the rank, sizes and strides; of dtype and device. 0: not known */
     PyTypeObject *tensor_type;
     get_i32 dtype, device_index, device_type;
@@ -47,7 +47,8 @@ static int usable(void) {
     return torch_api.ready && !tensors_forced_off;
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+/* ---- tensors -----------------------------------------------------------------------------------------------------
+ */
 
 static int dims_match(const int64_t *then, const int64_t *now, int n) {
     for (int i = 0; i < n; i++)
@@ -87,12 +88,14 @@ int tensor_matches(TensorSpec *spec, PyObject *v) {
     }
     if (torch_api.dim(handle, &rank) != 0 || rank != spec->rank) return 0;
     if (torch_api.requires_grad(impl) != spec->requires_grad) return 0;
-    if (spec->has_sizes && (torch_api.sizes(handle, &dims) != 0 || !dims_match(spec->dims, dims, spec->rank))) return 0;
+    if (spec->has_sizes && (torch_api.sizes(handle, &dims) != 0 || !dims_match(spec->dims, dims, spec->rank)))
+        return 0;
     return !spec->has_strides ||
            (torch_api.strides(handle, &dims) == 0 && dims_match(spec->dims + spec->rank, dims, spec->rank));
 }
 
-/* `marks`: ((attribute name, None or tuple of ints), ...). An attribute may be absent; else its set is within ours. */
+/* `marks`: ((attribute name, None or tuple of ints), ...). An attribute may be absent; else its set is within ours.
+ */
 int marks_match(PyObject *marks, PyObject *tensor) {
     if (has_no_attributes(tensor)) return 1;
     PyObject *dict = instance_dict(tensor);
@@ -116,7 +119,8 @@ int marks_match(PyObject *marks, PyObject *tensor) {
     return 1;
 }
 
-/* ---- global state ------------------------------------------------------------------------------------------------ */
+/* ---- global state ------------------------------------------------------------------------------------------------
+ */
 
 /* Thread-locals of torch: their places differ by thread, and are looked up once in each. */
 enum { LOCAL_KEYS, LOCAL_AUTOGRAD, LOCAL_FUNCTIONS, LOCAL_COUNT };
@@ -142,15 +146,15 @@ enum { GIVES_BYTE, GIVES_INT, GIVES_LONG, OF_DEVICE, OF_CONTEXT, AT_ADDRESS, KEY
 static uint64_t ambient_value(int signature, void *address, int argument) {
     switch (signature) {
     case GIVES_BYTE:
-        return (uint8_t)((int8_t(*)(void))address)();
+        return (uint8_t)((int8_t (*)(void))address)();
     case GIVES_INT:
         return (uint64_t)((int (*)(void))address)();
     case GIVES_LONG:
-        return (uint64_t)((int64_t(*)(void))address)();
+        return (uint64_t)((int64_t (*)(void))address)();
     case OF_DEVICE:
-        return (uint8_t)((int8_t(*)(int8_t))address)((int8_t)argument);
+        return (uint8_t)((int8_t (*)(int8_t))address)((int8_t)argument);
     case OF_CONTEXT:
-        return (uint8_t)((int8_t(*)(void *))address)(torch_api.context);
+        return (uint8_t)((int8_t (*)(void *))address)(torch_api.context);
     case AT_ADDRESS:
         return *(const uint8_t *)address;
     case KEYS:
@@ -182,12 +186,14 @@ void torch_functions_back(int state) {
     if (state >= 0) torch_api.functions_set((int8_t)state);
 }
 
-/* ---- expressions ------------------------------------------------------------------------------------------------- */
+/* ---- expressions -------------------------------------------------------------------------------------------------
+ */
 
-#define EXPR_STEPS(X)                                                                                                 \
-    X(size) X(stride) X(offset) X(int) X(float) X(const) X(constf) X(add) X(sub) X(mul) X(floordiv) X(mod) X(truediv)  \
-    X(pow) X(min) X(max) X(neg) X(abs) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or) X(not) X(where) X(tofloat)     \
-    X(bitand) X(bitor)
+#define EXPR_STEPS(X)                                                                                                \
+    X(size)                                                                                                          \
+    X(stride) X(offset) X(int) X(float) X(const) X(constf) X(add) X(sub) X(mul) X(floordiv) X(mod) X(truediv) X(pow) \
+        X(min) X(max) X(neg) X(abs) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or) X(not) X(where) X(tofloat)      \
+            X(bitand) X(bitor)
 #define AS_STEP(name) EX_##name,
 #define AS_NAME(name) #name,
 enum { EXPR_STEPS(AS_STEP) EX_COUNT };
@@ -421,7 +427,8 @@ PyObject *expression_steps(PyObject *program, ExprStep **steps) {
     return PyLong_FromSsize_t(n);
 }
 
-/* ---- set-up, from Python ----------------------------------------------------------------------------------------- */
+/* ---- set-up, from Python -----------------------------------------------------------------------------------------
+ */
 
 static int find_symbols(void) {
     void *lib = torch_api.library;
@@ -433,8 +440,8 @@ static int find_symbols(void) {
     torch_api.sizes = (get_i64s)dlsym(lib, "aoti_torch_get_sizes");
     torch_api.strides = (get_i64s)dlsym(lib, "aoti_torch_get_strides");
     torch_api.requires_grad = (char (*)(const void *))dlsym(lib, "_ZNK3c1010TensorImpl13requires_gradEv");
-    return torch_api.dtype && torch_api.device_index && torch_api.device_type && torch_api.dim && torch_api.storage_offset && torch_api.sizes &&
-           torch_api.strides && torch_api.requires_grad;
+    return torch_api.dtype && torch_api.device_index && torch_api.device_type && torch_api.dim &&
+           torch_api.storage_offset && torch_api.sizes && torch_api.strides && torch_api.requires_grad;
 }
 
 static void find_global_state(void) {
@@ -442,10 +449,10 @@ static void find_global_state(void) {
     void *(*context)(void) = (void *(*)(void))dlsym(lib, "_ZN2at13globalContextEv");
     torch_api.context = context == NULL ? NULL : context();
 #define TLS "_ZN2at4impl22PythonTorchFunctionTLS"
-    torch_api.functions_state = (int8_t(*)(void))dlsym(lib, TLS "18get_disabled_stateEv");
+    torch_api.functions_state = (int8_t (*)(void))dlsym(lib, TLS "18get_disabled_stateEv");
     torch_api.functions_set =
         (void (*)(int8_t))dlsym(lib, TLS "18set_disabled_stateENS0_26TorchFunctionDisabledStateE");
-    torch_api.functions_length = (int64_t(*)(void))dlsym(lib, TLS "9stack_lenEv");
+    torch_api.functions_length = (int64_t (*)(void))dlsym(lib, TLS "9stack_lenEv");
 #undef TLS
     if (torch_api.functions_state == NULL || torch_api.functions_set == NULL) torch_api.functions_length = NULL;
 }
@@ -549,8 +556,10 @@ static PyObject *dims_tuple(get_i64s get, PyObject *tensor, int64_t rank) {
     PyObject *t = PyTuple_New((Py_ssize_t)rank);
     for (int64_t i = 0; t != NULL && i < rank; i++) {
         PyObject *size = PyLong_FromLongLong(dims[i]);
-        if (size == NULL) Py_CLEAR(t);
-        else PyTuple_SET_ITEM(t, i, size);
+        if (size == NULL)
+            Py_CLEAR(t);
+        else
+            PyTuple_SET_ITEM(t, i, size);
     }
     return t;
 }
@@ -569,8 +578,8 @@ static PyObject *py_tensor_facts(PyObject *module, PyObject *v) {
         return NULL;
     }
     return Py_BuildValue("iiKNNN", dtype, index, (unsigned long long)tensor_keys(v),
-                         PyBool_FromLong(torch_api.requires_grad(tensor_impl(v))), dims_tuple(torch_api.sizes, v, rank),
-                         dims_tuple(torch_api.strides, v, rank));
+                         PyBool_FromLong(torch_api.requires_grad(tensor_impl(v))),
+                         dims_tuple(torch_api.sizes, v, rank), dims_tuple(torch_api.strides, v, rank));
 }
 
 static PyObject *py_tensor_offsets(PyObject *module, PyObject *args) {
@@ -615,14 +624,16 @@ static PyObject *py_ambient_read(PyObject *module, PyObject *args) {
     return PyLong_FromUnsignedLongLong(ambient_value(signature, (void *)(uintptr_t)address, argument));
 }
 
-/* Where a getter of at::Context finds its value, when its code is nothing but `movzx eax, byte [rdi + n]; ret`; else 0. */
+/* Where a getter of at::Context finds its value, when its code is nothing but `movzx eax, byte [rdi + n]; ret`; else
+ * 0. */
 static PyObject *py_context_field(PyObject *module, PyObject *getter) {
     int32_t displacement = -1;
     (void)module;
     const uint8_t *code = PyLong_AsVoidPtr(getter);
     if (PyErr_Occurred()) return NULL;
 #if defined(__x86_64__)
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, far[] = {0x0f, 0xb6, 0x87}, near[] = {0x0f, 0xb6, 0x47};
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, far[] = {0x0f, 0xb6, 0x87},
+                         near[] = {0x0f, 0xb6, 0x47};
     if (code != NULL && memcmp(code, endbr64, sizeof endbr64) == 0) code += sizeof endbr64;
     if (code != NULL && memcmp(code, far, sizeof far) == 0 && code[7] == 0xc3)
         memcpy(&displacement, code + 3, sizeof displacement);
@@ -636,10 +647,12 @@ static PyObject *py_context_field(PyObject *module, PyObject *getter) {
 PyMethodDef torch_methods[] = {
     {"setup_tensors", py_setup_tensors, METH_VARARGS, "Find out how tensors are read; see guards/access.py."},
     {"tensors_ready", py_tensors_ready, METH_NOARGS, "Whether that succeeded (and isn't forced off)."},
-    {"tensor_offsets", py_tensor_offsets, METH_NOARGS, "Where keys, rank and dtype were found in tensors; 0: nowhere."},
+    {"tensor_offsets", py_tensor_offsets, METH_NOARGS,
+     "Where keys, rank and dtype were found in tensors; 0: nowhere."},
     {"tensor_facts", py_tensor_facts, METH_O, "(dtype code, device index, keys, requires_grad, sizes, strides)."},
     {"native_symbol", py_native_symbol, METH_O, "Address of a symbol of the loaded libtorch, or 0."},
-    {"ambient_read", py_ambient_read, METH_VARARGS, "One native read, or None when it can't be; see guards/state.py."},
+    {"ambient_read", py_ambient_read, METH_VARARGS,
+     "One native read, or None when it can't be; see guards/state.py."},
     {"context_field", py_context_field, METH_O, "Where a getter of at::Context finds its value, or 0."},
     {"ambient_ready", py_tensors_ready, METH_NOARGS, "Whether global state is read natively."},
     {NULL, NULL, 0, NULL},

@@ -65,7 +65,8 @@ int pin_matches(const Pin *pin, PyObject *value) {
     return 0;
 }
 
-/* ---- accessors --------------------------------------------------------------------------------------------------- */
+/* ---- accessors ---------------------------------------------------------------------------------------------------
+ */
 
 PyObject *instance_dict(PyObject *obj) {
     if (PyType_Check(obj)) return NULL;
@@ -195,7 +196,8 @@ int node_fetch(const Node *nd, PyObject *parent, const GuardFrame *gf, PyObject 
     return v == NULL && PyErr_Occurred() ? -1 : 0;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
+/* ---- checks ------------------------------------------------------------------------------------------------------
+ */
 
 static Py_ssize_t builtin_length(PyObject *v) { /* -1: not a builtin container; -2: error */
     static PyTypeObject *deque;
@@ -325,8 +327,9 @@ static int check_value(const Check *c, PyObject *v, Walk *w) {
 int node_check(const Node *nd, PyObject *value, Walk *w) {
     for (int i = 0; i < nd->nchecks; i++) {
         const Check *c = &nd->checks[i];
-        int r = value != NULL ? check_value(c, value, w)
-                : c->op == OP_PYCHECK ? python_check(c->guard, &value, NULL, 1, w) : c->op == OP_ABSENT;
+        int r = value != NULL         ? check_value(c, value, w)
+                : c->op == OP_PYCHECK ? python_check(c->guard, &value, NULL, 1, w)
+                                      : c->op == OP_ABSENT;
         if (r != 1) return r;
     }
     return 1;
@@ -352,7 +355,8 @@ int node_walk(const Node *nd, PyObject *parent, Walk *w, int safe) {
     return r;
 }
 
-/* ---- relations --------------------------------------------------------------------------------------------------- */
+/* ---- relations ---------------------------------------------------------------------------------------------------
+ */
 
 static int all_same(const Relation *r, PyObject *const *slots) {
     PyObject *first = slot_value(slots[r->slots[0]]);
