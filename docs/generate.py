@@ -1,4 +1,6 @@
-"""Writes the reference pages that follow from the code. `--check` only says which aren't up to date.
+"""Writes the reference pages that follow from the code, and into other pages what their commands print.
+
+`--check` only says which pages aren't up to date.
 
 Run it from the repository's root: `python docs/generate.py`.
 """
@@ -12,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import dynacheck
-import pytest_dynacheck
+import shown
 from dynacheck import artifacts, config, events, reasons
 from dynacheck.guards.base import KINDS
 from dynacheck.hints import hint_for
+
+import pytest_dynacheck
 from pytest_dynacheck import _marks, _options
 
 HERE = Path(__file__).parent / "reference"
@@ -32,7 +36,11 @@ def _cell(text: str) -> str:
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [" | ".join(head), " | ".join("---" for _ in head), *(" | ".join(map(_cell, row)) for row in rows)]
+    lines = [
+        " | ".join(head),
+        " | ".join("---" for _ in head),
+        *(" | ".join(map(_cell, row)) for row in rows),
+    ]
     return "\n".join(f"| {line} |" for line in lines) + "\n"
 
 
@@ -74,7 +82,8 @@ def engine() -> str:
             _table(("setting", "default", "meaning", "environment"), settings),
             "## Logs",
             "",
-            f"`DYNACHECK_LOGS=` or `dynacheck.logs(...)`: {', '.join(f'`{name}`' for name in artifacts.ARTIFACTS)}.",
+            "`DYNACHECK_LOGS=` or `dynacheck.logs(...)`, any of",
+            f"{', '.join(f'`{name}`' for name in artifacts.ARTIFACTS)}.",
             "",
         ]
     )
@@ -91,10 +100,15 @@ def plugin() -> str:
     options.append(("", f"`{strict.dest}`", f"`{strict.variable}`", strict.help))
     options += [
         ("`--dynacheck`", "", "", "observe every test and print a table; judges nothing by itself"),
-        ("`--dynacheck-fullgraph`", "", "", "compile with fullgraph=True unless the marker allows graph breaks"),
+        (
+            "`--dynacheck-fullgraph`",
+            "",
+            "",
+            "compile with fullgraph=True unless the marker allows graph breaks",
+        ),
         ("", "`verbosity_dynacheck`", "", "verbosity of the reports; that of pytest by default"),
     ]
-    names = [(f"`{name}`", _first(getattr(pytest_dynacheck, name))) for name in pytest_dynacheck.__all__]
+    names = [(f"`{n}`", _first(getattr(pytest_dynacheck, n))) for n in pytest_dynacheck.__all__]
     return "\n".join(
         [
             "# The plugin",
@@ -142,16 +156,18 @@ def causes() -> str:
     )
 
 
+SHOWN = (HERE.parent.parent / "README.md", HERE.parent / "tutorial" / "first-test.md")
 PAGES: dict[str, Callable[[], str]] = {"engine.md": engine, "plugin.md": plugin, "causes.md": causes}
 
 
 def main(check: bool) -> int:
     stale = []
-    for name, page in PAGES.items():
-        text = NOTE + page()
-        path = HERE / name
-        if not path.exists() or path.read_text() != text:
-            stale.append(name)
+    wanted = {HERE / name: NOTE + page() for name, page in PAGES.items()}
+    wanted |= {path: shown.filled(path.read_text()) for path in SHOWN}
+    for path, text in wanted.items():
+        have = path.read_text() if path.exists() else ""
+        if not (shown.same(have, text) if path in SHOWN else have == text):
+            stale.append(path.name)
             if not check:
                 path.write_text(text)
     if check and stale:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dynacheck import _options, _report, _summary
+from pytest_dynacheck import _options, _report, _summary, _tracebacks
 from pytest_dynacheck._fixture import Dynacheck
 from pytest_dynacheck._marks import RUN
 from pytest_dynacheck._session import SESSION, Session
@@ -75,12 +75,20 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     run = item.stash.get(RUN, None)
+    if run is not None and run.plan.under_test and call.excinfo is not None and not _shows_all(item.config):
+        _tracebacks.trim(call.excinfo)
+    report = yield
     if run is not None:
         _report.attach(report, item, run)
     return report
+
+
+def _shows_all(config: pytest.Config) -> bool:
+    return bool(config.getoption("fulltrace", False)) or _options.verbosity(config) > 1
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,8 @@ class Dynacheck:
         graphs = plan.limits.get("graphs")
         if graphs is not None and graphs.number == 0:
             self._run.expects_nothing = True
-        start = self._run.position
+        start, frame = self._run.position, sys._getframe(2)
+        where = (frame.f_code.co_filename, frame.f_lineno)
         yield
         report = self._run.report_since(start)
         if of is not None:
@@ -74,7 +76,8 @@ class Dynacheck:
         verdict = judge(report, plan, vacuous=True)
         if verdict.failed:
             self._run.show(report, verdict)
-            raise BudgetExceeded("in expect(): " + "\n".join(verdict.lines))
+            place = f"{report.display_name(where[0])}:{where[1]}"
+            raise BudgetExceeded(f"in expect() at {place}: " + "\n".join(verdict.lines))
 
     @contextlib.contextmanager
     def steady(self, of: Any = None) -> Iterator[None]:

@@ -5,7 +5,7 @@ Short by default, more with `-v`, all with `-vv`. Every row ends with the key th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_dynacheck._isolation import Leak
@@ -64,16 +64,17 @@ def budget_table(report: Any, verdict: Verdict) -> str:
         excused = f", {row.excused} allowed" if row.excused else ""
         lines.append(f"{mark}  {row.limit.label:<{width}}  counted {number}{excused}  ({row.limit.origin})")
     counts = report.counts
-    lines.append(
-        "all counts: "
-        + ", ".join(f"{name.replace('_', ' ')} {'?' if n is None else n}" for name, n in counts.items())
-    )
+    lines.append(f"all counts: {_counts(counts)}")
     if any(report.setup.values()):
         lines.append(
-            "compiled in setup, not counted: " + ", ".join(f"{k} {v}" for k, v in report.setup.items() if v)
+            "compiled in setup, not counted: " + _counts({k: v for k, v in report.setup.items() if v})
         )
     lines += [f"note: {note}" for note in verdict.notes]
     return "\n".join(lines)
+
+
+def _counts(counts: Mapping[str, int | None]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {'?' if n is None else n}" for name, n in counts.items())
 
 
 def _more(shown: int, total: int, noun: str) -> list[str]:

@@ -91,8 +91,8 @@ def test_expect(project):
     result.assert_outcomes(passed=2, failed=3)
     result.stdout.fnmatch_lines(
         [
-            "in expect(): 1 recompile, max_recompiles(0)",
-            "in expect(): nothing was compiled: *",
+            "in expect() at test_it.py:21: 1 recompile, max_recompiles(0)",
+            "in expect() at test_it.py:26: nothing was compiled: *",
             "*expect() has no argument 'recompile'; did you mean 'recompiles'?",
         ]
     )

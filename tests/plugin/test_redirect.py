@@ -36,7 +36,7 @@ def body(text):
         ("", "torch.compiler.compile(clean)(X)"),
         ("", "torch._dynamo.optimize('eager')(clean)(X)"),
         (
-            "class A:\n    @torch.compile(fullgraph=True, dynamic=True)\n    def go(self, x):\n        return x * 2\n",
+            "class A:\n    @torch.compile(dynamic=True)\n    def go(self, x):\n        return x * 2\n",
             "A().go(X)",
         ),
         ("@torch.compile\ndef f(x):\n    return x + 1\n", "torch.compile(f)(X)"),

@@ -1,0 +1,63 @@
+"""Runs the commands that pages show and puts what they print below them. Used by generate.py.
+
+A block whose first line is `# file: NAME` is written to a folder, in the order of the page; a `console` block
+with `$ pytest ...` is run there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# file: (\S+)\n")
+WIDTH = "100"
+
+
+def run(command: str, folder: Path) -> str:
+    """What a command of a page prints."""
+    program, *args = shlex.split(command.removeprefix("$ "))
+    if program != "pytest":
+        raise ValueError(f"pages run pytest only, not {program}")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "DYNACHECK"))}
+    env |= {"COLUMNS": WIDTH, "NO_COLOR": "1"}
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--no-header", *args],
+        cwd=folder, env=env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return found.stdout.strip() + found.stderr
+
+
+def filled(page: str) -> str:
+    """The page with what its commands print now."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        def block(match: re.Match[str]) -> str:
+            language, body = match.groups()
+            file = FILE.match(body)
+            if language == "console":
+                command = body.splitlines()[0]
+                return f"```console\n{command}\n{run(command, folder)}\n```"
+            if file and not file.group(1).endswith(".toml"):
+                (folder / file.group(1)).write_text(body[file.end() :])
+            return match.group()
+
+        return BLOCK.sub(block, page)
+
+
+def same(a: str, b: str) -> bool:
+    """True if two pages differ in times and versions only."""
+    return _steady(a) == _steady(b)
+
+
+def _steady(text: str) -> str:
+    text = re.sub(r"\d+ ms\b", "N ms", text)
+    text = re.sub(r"in \d+\.\d+s( \([\d:]+\))?", "in N s", text)
+    text = re.sub(r"torch \d[\w.+]*", "torch N", text)
+    return re.sub(r"[-=]{5,}", "---", text)

@@ -1,0 +1,244 @@
+"""The texts of reports, whole. Times are the only part that changes."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+import pytest
+
+
+def shown(result: pytest.RunResult) -> str:
+    """From the failure's message to the summary."""
+    lines = result.outlines
+    start = next(i for i, line in enumerate(lines) if "FAILURES" in line) + 2
+    end = next(i for i, line in enumerate(lines) if line.startswith("dynacheck: "))
+    text = "\n".join(lines[start:end])
+    text = re.sub(r"\d+ ms", "N ms", text)
+    text = re.sub(r"torch \d[\w.+]*", "torch N", text)
+    return re.sub(r"-{5,}", "--", text)
+
+
+def check(project, body, expected, *args):
+    result = project.run("--no-header", *args, text=body)
+    assert shown(result) == textwrap.dedent(expected).strip()
+
+
+def test_a_changed_float(project):
+    check(
+        project,
+        """
+        @pytest.mark.max_recompiles(0)
+        def test_one():
+            model = Scaled()
+            compiled = torch.compile(model)
+            compiled(X)
+            model.scale = 0.6
+            compiled(X)
+        """,
+        """
+        1 recompile, max_recompiles(0)
+        -- dynacheck (engine bundled, backend eager, torch N) --
+        OVER  max_recompiles(0)  counted 1  (marker)
+        all counts: graphs 2, graph breaks 0, recompiles 1, cache entries 2, skipped 0, eager runs 0, calls 2
+        -- dynacheck: 1 recompile --
+        Scaled.forward (programs.py:27) compiled again: entry 1, N ms, triggered at test_it.py:9
+          self.scale                               assumed at programs.py:28  return torch.relu(x) * self.scale
+        -   0.5
+        +   0.6
+          hint: a Python float read in forward is part of the compiled code; make it a buffer, or pass it as a tensor
+          allow with: recompile:value:self.scale@programs.py:Scaled.forward
+        """,
+    )
+
+
+def test_a_counter_is_one_row(project):
+    check(
+        project,
+        """
+        @pytest.mark.max_recompiles(0)
+        def test_one():
+            model = torch.compile(Counting())
+            for _ in range(4):
+                model(X)
+        """,
+        """
+        3 recompiles, max_recompiles(0)
+        -- dynacheck (engine bundled, backend eager, torch N) --
+        OVER  max_recompiles(0)  counted 3  (marker)
+        all counts: graphs 4, graph breaks 0, recompiles 3, cache entries 4, skipped 0, eager runs 0, calls 4
+        -- dynacheck: 3 recompiles --
+        Counting.forward (programs.py:36) compiled again 3 times: entries 1 to 3, N ms, triggered at test_it.py:7
+          self.steps: 0, 1, 2, 3: only ever incremented at programs.py:37
+          assumed at programs.py:37  self.steps += 1
+          hint: a Python int read in forward is part of the compiled code; make it a buffer, or move it out of forward
+          allow with: recompile:value:self.steps@programs.py:Counting.forward
+        """,
+    )
+
+
+def test_a_print_in_a_helper(project):
+    check(
+        project,
+        """
+        def helper(x):
+            return printing(x) + 1
+
+        @pytest.mark.max_graph_breaks(0)
+        def test_one():
+            torch.compile(helper)(X)
+        """,
+        """
+        1 graph break, max_graph_breaks(0)
+        -- Captured stdout call --
+        seen
+        -- dynacheck (engine bundled, backend eager, torch N) --
+        OVER  max_graph_breaks(0)  counted 1  (marker)
+        all counts: graphs 3, graph breaks 1, recompiles 0, cache entries 1, skipped 0, eager runs 0, calls 1
+        -- dynacheck: 1 graph break --
+        programs.py:11 in printing: call that writes output
+              print("seen")
+          `print()` has a side effect outside the graph and can't be traced.
+          hint: remove it, or move it out of the compiled function
+          called at test_it.py:4 in helper
+          allow with: break:DC103@programs.py:printing
+        """,
+    )
+
+
+def test_a_break_in_a_loop_has_both_keys(project):
+    check(
+        project,
+        """
+        @pytest.mark.max_graph_breaks(1)
+        def test_one():
+            torch.compile(looping)(X)
+        """,
+        """
+        looping ran eagerly in 1 call: a graph break gave it up
+        -- Captured stdout call --
+        seen
+        seen
+        -- dynacheck (engine bundled, backend eager, torch N) --
+        ok    max_graph_breaks(1)  counted 1  (marker)
+        all counts: graphs 0, graph breaks 1, recompiles 0, cache entries 0, skipped 1, eager runs 1, calls 1
+        -- dynacheck: 1 graph break --
+        programs.py:17 in looping: call that writes output
+              print("seen")
+          `print()` has a side effect outside the graph and can't be traced.
+          the frame can't go on after it and runs eagerly as a whole
+          hint: remove it, or move it out of the compiled function
+          allow with: break:DC103@programs.py:looping
+          allow with: eager:skip@programs.py:looping
+        """,
+    )
+
+
+def test_a_batch_of_one(project):
+    check(
+        project,
+        """
+        @pytest.mark.max_recompiles(1)
+        def test_one():
+            f = torch.compile(clean)
+            for size in (4, 3, 1):
+                f(X[:size])
+        """,
+        """
+        2 recompiles, max_recompiles(1)
+        -- dynacheck (engine bundled, backend eager, torch N) --
+        OVER  max_recompiles(1)  counted 2  (marker)
+        all counts: graphs 3, graph breaks 0, recompiles 2, cache entries 3, skipped 0, eager runs 0, calls 3
+        -- dynacheck: 2 recompiles --
+        clean (programs.py:5) compiled again 2 times: entries 1 to 2, N ms, triggered at test_it.py:7
+          x (size of dim 0): 4, 3, 1
+          assumed at programs.py:6  return torch.relu(x) + 1
+          hint: sizes 0 and 1 have entries of their own, whatever is marked dynamic; don't call it with them
+          hint: a size that varies is dynamic after one recompile, or from the start with mark_dynamic
+          allow with: recompile:size:x@programs.py:clean
+        """,
+    )
+
+
+def test_more_with_v_and_all_with_vv(project):
+    text = """
+    class Many(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = self.b = self.c = self.d = self.e = 1.5
+
+        def forward(self, x):
+            return x * self.a * self.b * self.c * self.d * self.e
+
+    @pytest.mark.max_recompiles(0)
+    def test_one():
+        model = Many()
+        compiled = torch.compile(model)
+        compiled(X)
+        model.a = model.b = model.c = model.d = model.e = 2.5
+        compiled(X)
+    """
+    project.write(text)
+    short, all_ = project.run().stdout.str(), project.run("-vv").stdout.str()
+    assert "... 2 more values differ (-vv shows all)" in short
+    assert "  self.e " not in short
+    assert "more values differ" not in all_
+    assert "  self.e " in all_
+    project.pytester.makeini("[pytest]\nverbosity_dynacheck = 2\n")
+    assert "  self.e " in project.run().stdout.str()
+
+
+def test_a_report_that_cant_be_made_changes_nothing_else(project, monkeypatch):
+    from pytest_dynacheck import _report
+
+    def fault(*args):
+        raise KeyError("planted")
+
+    monkeypatch.setattr(_report, "sections", fault)
+    result = project.run(
+        text="""
+        @pytest.mark.max_graphs(0)
+        def test_over():
+            torch.compile(clean)(X)
+
+        def test_other():
+            pass
+        """
+    )
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["1 graph, max_graphs(0)", "the report can't be made: KeyError: 'planted'"])
+
+
+def test_setup_is_shown_and_not_counted(project):
+    result = project.run(
+        text="""
+        @pytest.fixture
+        def model():
+            compiled = torch.compile(clean)
+            compiled(X)
+            return compiled
+
+        @pytest.mark.max_recompiles(0)
+        def test_one(model):
+            model(X[:3])
+        """
+    )
+    result.stdout.fnmatch_lines(["compiled in setup, not counted: graphs 1, cache entries 1, calls 1"])
+
+
+def test_torchs_trace_stays_out_of_the_report(project):
+    result = project.run(
+        text="""
+        import logging
+        import torch._dynamo
+
+        logging.getLogger("torch.__trace").setLevel(logging.DEBUG)
+
+        @pytest.mark.max_graphs(0)
+        def test_one():
+            logging.getLogger("torch.__trace").debug("payload")
+            torch.compile(clean)(X)
+        """
+    )
+    result.assert_outcomes(failed=1)
+    assert "payload" not in "\n".join(line for line in result.outlines if "__trace:" in line)
