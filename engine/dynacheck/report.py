@@ -128,9 +128,13 @@ class Report:
         """A copy that no longer grows."""
         return Report(tuple(self._events), root=self._root, setup=self.setup)
 
-    def since(self, start: int) -> Report:
-        """What happened after the first `start` events."""
-        return Report(tuple(self._events)[start:], root=self._root)
+    def since(self, start: int, setup: Mapping[str, int | None] = MappingProxyType({})) -> Report:
+        """What happened after the first `start` events; `setup` is what had been counted before."""
+        return Report(tuple(self._events)[start:], root=self._root, setup=setup)
+
+    def until(self, end: int) -> Report:
+        """What the first `end` events tell."""
+        return Report(tuple(self._events)[:end], root=self._root)
 
     def of(self, obj: Any) -> Report:
         """What happened in calls of a compiled function or module, and to its own code anywhere.

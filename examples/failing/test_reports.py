@@ -41,7 +41,7 @@ class Chatty(nn.Module):
 
 
 @pytest.mark.max_recompiles(0)
-def test_a_counter_in_forward():
+def test_counter():
     model = torch.compile(Counting())
     for _ in range(5):
         model(torch.randn(4, 8))
@@ -49,19 +49,19 @@ def test_a_counter_in_forward():
 
 @pytest.mark.max_graphs(1)
 @pytest.mark.max_graph_breaks(0)
-def test_a_print_in_a_helper():
+def test_print():
     torch.compile(Chatty())(torch.randn(4, 8))
 
 
 @pytest.mark.max_recompiles(1)
-def test_a_batch_of_one():
+def test_batch_of_one():
     model = torch.compile(Encoder().eval())
     for size in (8, 4, 1):  # the second makes the batch dynamic, but 1 is always an entry of its own
         model(torch.randint(1, 100, (size, 16)))
 
 
 @pytest.mark.max_recompiles(0)
-def test_a_float_attribute_changed():
+def test_changed_float():
     encoder = Encoder().eval()
     model = torch.compile(encoder)
     model(torch.randint(1, 100, (8, 16)))
