@@ -463,18 +463,25 @@ int memo_note(const Node *nd, PyObject *value, Walk *w, int safe) {
 /* ---- replaying ---------------------------------------------------------------------------------------------------
  */
 
-/* One entry of a dict that has changed somewhere. */
-static int entry_unchanged(const Node *kid, PyObject *dict, Variant *v, Walk *w) {
-    PyObject *old = v->values[kid->memo], *now = _PyDict_GetItem_KnownHash(dict, kid->key, kid->hash);
-    if (now == NULL && PyErr_Occurred()) return -1;
+/* A value from a dict that has changed somewhere: is it what it was, as far as records after this one don't tell? */
+static int still_the_same(const Node *nd, PyObject *now, Variant *v, Walk *w) {
+    PyObject *old = v->values[nd->memo];
     if (old == WALKED) return 1;
-    if (checks_allocate(kid, now)) return 0;
-    if (now != old && kid->nkids > 0) return 0;
-    for (int i = 0; i < kid->nkids; i++)
-        if (kid->kids[i].accessor == ACC_ITEM && !PyList_Check(now))
-            return 0; /* a tuple at this address, but which? */
-    v->values[kid->memo] = now;
-    return node_check(kid, now, w);
+    if (checks_allocate(nd, now) || (now != old && nd->nkids > 0)) return 0;
+    for (int i = 0; i < nd->nkids; i++) {
+        const Node *kid = &nd->kids[i];
+        if (kid->accessor != ACC_ITEM || !PyTuple_Check(now)) continue;
+        int there = kid->index < PyTuple_GET_SIZE(now); /* a tuple at this address, but which? */
+        int r = still_the_same(kid, there ? PyTuple_GET_ITEM(now, kid->index) : NULL, v, w);
+        if (r != 1) return r;
+    }
+    v->values[nd->memo] = now;
+    return node_check(nd, now, w);
+}
+
+static int entry_unchanged(const Node *kid, PyObject *dict, Variant *v, Walk *w) {
+    PyObject *now = _PyDict_GetItem_KnownHash(dict, kid->key, kid->hash);
+    return now == NULL && PyErr_Occurred() ? -1 : still_the_same(kid, now, v, w);
 }
 
 static int entries_unchanged(Record *r, Group *g, Variant *v, Walk *w) {
