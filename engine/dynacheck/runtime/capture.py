@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import linecache
 import time
+import weakref
 from typing import Any
+
+from torch.fx import graph_module
 
 from dynacheck import _C, errors
 from dynacheck.backends.contract import Backend
@@ -54,6 +58,7 @@ class GraphHandOver:
         if not callable(fn):
             raise self._error(captured, f"returned {type(fn).__name__}, which can't be called")
         self.seconds = time.perf_counter() - started
+        weakref.finalize(captured.gm, _forget_source, type(captured.gm)).atexit = False
         self.captured = captured
         self.owner = _C.GraphOwner(fn)
         return self.owner.call
@@ -62,3 +67,16 @@ class GraphHandOver:
         code = captured.code().strip()
         message = f"backend {self.backend.name!r} {what}\nfor a graph of {self.function}:\n{code}"
         return errors.make(errors.BackendError, message, graph_code=code)
+
+
+def _forget_source(cls: type) -> None:
+    """Take the generated source of a graph that died out of FX's and linecache's tables, which keep it for good.
+
+    Args:
+        cls: the class that FX made for the GraphModule.
+    """
+    code = getattr(cls.__dict__.get("forward"), "__code__", None)
+    name = "" if code is None else code.co_filename
+    if name.startswith("<eval_with_key>"):
+        graph_module._loader.eval_cache.pop(name, None)
+        linecache.cache.pop(name, None)

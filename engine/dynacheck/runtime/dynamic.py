@@ -20,7 +20,7 @@ from dynacheck.graph.symbolic import AUTO, DUCK, STATIC, Dim
 from dynacheck.guards import MarksAre, NoMarks, TensorMatch, TypeIs
 from dynacheck.guards.tensors import MARKS
 from dynacheck.runtime.codes import code_ref
-from dynacheck.runtime.history import History, Seen, place_of, relative_strides
+from dynacheck.runtime.history import NOT_A_NUMBER, NOT_A_TENSOR, History, Seen, place_of, relative_strides
 from dynacheck.sources import CAttr, DictAttr, Free, Key, Local, Node, instance_dict
 
 _DEFAULTS = (CAttr("__defaults__"), CAttr("__kwdefaults__"))
@@ -81,7 +81,7 @@ class ShapePolicy:
             return nothing, nothing
         sizes = tuple(tensor.shape)
         seen = self.history.note(
-            self._place(tx), node.path, Seen(None, sizes, relative_strides(sizes, tensor.stride()))
+            self._place(tx), node.path, Seen(NOT_A_NUMBER, sizes, relative_strides(sizes, tensor.stride()))
         )
         strides = [
             AUTO if self.automatic and seen.stride_changed(i) and not _marked(marks, "static", i) else STATIC
@@ -122,7 +122,7 @@ class ShapePolicy:
             fixed = settings.specialize_float or math.isnan(value) or math.isinf(value)
         else:
             return None
-        seen = self.history.note(self._place(tx), node.path, Seen(value))
+        seen = self.history.note(self._place(tx), node.path, Seen(value, NOT_A_TENSOR, NOT_A_TENSOR))
         if fixed or (self.static and not (self.automatic and seen.number_changed)):
             return None
         if tx.env is None:
@@ -158,7 +158,7 @@ class ShapePolicy:
                 sizes = tuple(value.shape)
                 self.history.note(place, path, Seen(None, sizes, relative_strides(sizes, value.stride())))
             elif type(value) in (int, float):
-                self.history.note(place, path, Seen(value))
+                self.history.note(place, path, Seen(value, NOT_A_TENSOR, NOT_A_TENSOR))
 
     def _place(self, tx: Any) -> Any:
         return place_of(code_ref(tx.code), self.isolation)

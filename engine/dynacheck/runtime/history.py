@@ -23,6 +23,17 @@ class _Changed:
 
 CHANGED: Final = _Changed()
 
+
+class _Other:
+    """In place of a value: another kind of thing was seen. A number after a tensor counts as changed, as with torch."""
+
+    def __repr__(self) -> str:
+        return "<another kind>"
+
+
+NOT_A_NUMBER: Final = _Other()
+NOT_A_TENSOR: Final = _Other()
+
 Stride: TypeAlias = "int | tuple[str, int] | _Changed"
 Key: TypeAlias = tuple[Any, ...]
 
@@ -32,9 +43,9 @@ class Seen:
     """What was seen of one source.
 
     Attributes:
-        number: the int or float, CHANGED, or None if it was none.
-        sizes: per dimension; CHANGED as a whole when the number of dimensions differs; None if it was no
-            tensor.
+        number: the int or float, CHANGED, NOT_A_NUMBER, or None if nothing was seen.
+        sizes: per dimension; CHANGED as a whole when the number of dimensions differs; NOT_A_TENSOR, or None if
+            nothing was seen.
         strides: likewise; a stride that follows from the size of another dimension is ("after", that
             dimension).
     """
@@ -65,13 +76,17 @@ class Seen:
 def _merged(have: Any, new: Any) -> Any:
     if have is None or new is None:
         return new if have is None else have
+    if have is new:
+        return have
     return have if have is not CHANGED and new is not CHANGED and have == new else CHANGED
 
 
 def _merged_dims(have: Any, new: Any) -> Any:
     if have is None or new is None:
         return new if have is None else have
-    if have is CHANGED or new is CHANGED or len(have) != len(new):
+    if have is new:
+        return have
+    if not isinstance(have, tuple) or not isinstance(new, tuple) or len(have) != len(new):
         return CHANGED
     return tuple(map(_merged, have, new))
 

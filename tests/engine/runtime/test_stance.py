@@ -1,0 +1,167 @@
+"""Stances: by function, context manager, decorator, and through torch."""
+
+from __future__ import annotations
+
+import threading
+
+import dynacheck
+import pytest
+import torch
+from dynacheck import set_stance
+
+
+def f(x, n=1):
+    return x + n
+
+
+@pytest.fixture
+def compiled(backend):
+    return dynacheck.compile(f, backend=backend)
+
+
+def test_force_eager(compiled, backend, seen, x):
+    compiled(x)
+    with set_stance("force_eager"):
+        torch.testing.assert_close(compiled(x, 2), x + 2)
+        compiled(x)
+    compiled(x)
+    assert len(backend) == 1
+    assert [c.outcome for c in seen.calls] == ["miss", "eager", "eager", "hit"]
+    assert [r.cause.split("@")[0] for r in seen.eager_runs] == ["eager:stance"] * 2
+
+
+def test_force_eager_runs_modules_and_c_functions(backend, x):
+    net = torch.nn.Linear(3, 2)
+    with set_stance("force_eager"):
+        dynacheck.compile(net, backend=backend)(x)
+        dynacheck.compile(torch.relu, backend=backend)(x)
+    assert len(backend) == 0
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_eager_on_recompile(compiled, backend, watched, x):
+    compiled(x)
+    observers = [dynacheck.observe()] if watched else []
+    reports = [o.__enter__() for o in observers]
+    with set_stance("eager_on_recompile"):
+        torch.testing.assert_close(compiled(x, 2), x + 2)
+        torch.testing.assert_close(compiled(x), x + 1)
+        torch.testing.assert_close(dynacheck.compile(lambda x: x - 1, backend=backend)(x), x - 1)
+    for observer in observers:
+        observer.__exit__(None, None, None)
+    for report in reports:
+        assert [c.outcome for c in report.calls] == ["eager", "hit", "eager"]
+        assert [r.why for r in report.eager_runs] == ["stance", "stance"]
+    assert len(backend) == 1
+
+
+def test_fail_on_recompile(compiled, backend, x):
+    compiled(x)
+    with set_stance("fail_on_recompile"):
+        compiled(x)
+        with pytest.raises(dynacheck.RecompileError, match="would be compiled again") as caught:
+            compiled(x, 2)
+        with pytest.raises(dynacheck.RecompileError, match="would be compiled, but the stance"):
+            dynacheck.compile(lambda x: x - 1, backend=backend)(x)
+    assert "L['n'] == 1  # now 2" in str(caught.value)
+    assert isinstance(caught.value, RuntimeError)
+    torch.testing.assert_close(compiled(x, 2), x + 2)
+
+
+def test_frames_without_operations_do_not_fail(backend, seen, x):
+    def nothing(x, n):
+        return [x, n]
+
+    compiled = dynacheck.compile(nothing, backend=backend)
+    compiled(x, 1)
+    with set_stance("fail_on_recompile"):
+        assert compiled(x, 2) == [x, 2]
+        assert compiled(x, "a") == [x, "a"]
+
+
+def test_eager_then_compile(backend, seen, x):
+    def g(x, n):
+        return x * n
+
+    compiled = dynacheck.compile(g, backend=backend)
+    with set_stance("eager_then_compile"):
+        for size in (4, 5, 6):
+            torch.testing.assert_close(compiled(torch.ones(size), 2), torch.full((size,), 2.0))
+    assert [c.outcome for c in seen.calls] == ["eager", "miss", "hit"]
+    assert len(backend) == 1
+
+
+def test_as_a_function_it_holds_in_every_thread(compiled, backend, x):
+    set_stance("force_eager")
+    compiled(x)
+    thread = threading.Thread(target=compiled, args=(x,))
+    thread.start()
+    thread.join()
+    assert len(backend) == 0
+    set_stance("default")
+    compiled(x)
+    assert len(backend) == 1
+
+
+def test_as_a_context_manager_it_holds_in_this_context_only(compiled, backend, x):
+    with set_stance("force_eager"):
+        thread = threading.Thread(target=compiled, args=(x,))
+        thread.start()
+        thread.join()
+        assert len(backend) == 1
+        compiled(x, 3)
+        assert len(backend) == 1
+
+
+def test_nested_and_decorated(compiled, backend, x):
+    @set_stance("force_eager")
+    def eager(n):
+        return compiled(x, n)
+
+    eager(5)
+    assert len(backend) == 0
+    with set_stance("fail_on_recompile"):
+        eager(6)
+        with set_stance("default"):
+            compiled(x)
+        with pytest.raises(dynacheck.RecompileError):
+            compiled(x, 7)
+    assert len(backend) == 1
+
+
+def test_force_backend(compiled, backend, x):
+    graphs = []
+
+    def other(gm, example_inputs):
+        graphs.append(gm)
+        return gm.forward
+
+    with set_stance("default", force_backend=other):
+        compiled(x)
+        compiled(x)
+    assert (len(graphs), len(backend)) == (1, 0)
+    compiled(x)
+    assert (len(graphs), len(backend)) == (1, 1)
+
+
+def test_a_stance_set_through_torch_holds(compiled, backend, x):
+    with torch.compiler.set_stance("force_eager"):
+        compiled(x)
+        with set_stance("fail_on_recompile"), pytest.raises(dynacheck.RecompileError):
+            compiled(x)
+    assert len(backend) == 0
+    torch.compiler.set_stance("force_eager")
+    try:
+        compiled(x)
+        assert len(backend) == 0
+    finally:
+        torch.compiler.set_stance("default")
+    compiled(x)
+    assert len(backend) == 1
+
+
+def test_bad_stances():
+    with pytest.raises(ValueError, match="unknown stance 'eager'; there are default, force_eager"):
+        set_stance("eager")
+    with pytest.raises(ValueError, match="force_backend"):
+        set_stance("force_eager", force_backend="eager")
