@@ -52,4 +52,8 @@ def mark(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> Varia
 
 @named("assume_constant_result", "allow_in_graph", "disable", "set_stance", "error_on_graph_break")
 def setting(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
-    tx.break_(reasons.SKIPPED_CALL, call="a function that changes how code is compiled", why="it isn't part of the program")
+    tx.break_(
+        reasons.SKIPPED_CALL,
+        call="a function that changes how code is compiled",
+        why="it isn't part of the program",
+    )

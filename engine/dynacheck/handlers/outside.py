@@ -1,19 +1,16 @@
-"""Standard library functions that reach outside of the program: logs, warnings, clocks, random numbers."""
+"""Standard library functions that reach outside of the program: logs, clocks, random numbers."""
 
 from __future__ import annotations
 
 import logging
 import random
-import sys
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
 from dynacheck import interop
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import LOGGING_CALL, UNKNOWN_CALL
-from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 
 Arg = VariableTracker
@@ -45,46 +42,6 @@ for _level in (*_LEVELS, "warn"):
     ):
         if hasattr(_owner, _level):
             _logs(getattr(_owner, _level), f"{_prefix}.{_level}")
-
-
-def emit_warning(message: Any, category: Any, file: str, line: int, module: str) -> None:
-    """Give a warning of the traced program at its own place (used by rewritten code)."""
-    owner = sys.modules.get(module)
-    registry = None if owner is None else owner.__dict__.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(message, category, file, line, module, registry)
-
-
-@handles(warnings.warn)
-def warn(
-    tx: Tracer,
-    message: Arg,
-    category: Arg | None = None,
-    stacklevel: Arg | None = None,
-    source: Arg | None = None,
-    **options: Arg,
-) -> VariableTracker:
-    level = 1 if stacklevel is None else abstract.constant_of(tx, stacklevel, "a stack level")
-    lines: Any = tx.stack_lines()
-    place = lines[max(0, len(lines) - max(1, level))]
-    kind = category
-    if kind is None or abstract.is_none(tx, kind):
-        kind = tx.object(UserWarning)
-    tx.effects.defer(
-        emit_warning,
-        message,
-        kind,
-        tx.constant(place.file),
-        tx.constant(place.line),
-        tx.constant(_module_of(place.file)),
-    )
-    return tx.constant(None)
-
-
-def _module_of(file: str) -> str:
-    for name, module in list(sys.modules.items()):
-        if getattr(module, "__file__", None) == file:
-            return name
-    return "__main__"
 
 
 def _reads_the_world(function: Callable[..., Any], name: str) -> None:

@@ -27,7 +27,9 @@ class SignatureVariable(CallableVariable):
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         value = self.value
         if name == "parameters" and isinstance(value, inspect.Signature):
-            pairs = [(tx.constant(k), SignatureVariable(v, self.function)) for k, v in value.parameters.items()]
+            pairs = [
+                (tx.constant(k), SignatureVariable(v, self.function)) for k, v in value.parameters.items()
+            ]
             return DictVariable.of(tx, pairs)
         if name in ("name", "kind") and isinstance(value, inspect.Parameter):
             return tx.constant(getattr(value, name))

@@ -67,7 +67,7 @@ PACKAGES_SKIPPED: Final = frozenset(
     (
         "fx2trt_oss", "hypothesis", "networkx", "numpy", "onnx", "onnxruntime", "onnx_tf", "pandas",
         "sklearn", "tabulate", "tensorflow", "tensorrt", "torch2trt", "tqdm", "tree", "tvm", "xarray",
-        "_pytest", "pytest", "pluggy", "coverage", "dynacheck", "pytest_dynacheck",
+        "_distutils_hack", "_pytest", "pytest", "pluggy", "coverage", "dynacheck", "pytest_dynacheck",
     )
 )  # fmt: skip
 """Packages that are neither traced as frames nor interpreted, as with torch.compile."""

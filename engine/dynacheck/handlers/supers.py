@@ -30,19 +30,22 @@ def super_(
     if not isinstance(cls, ObjectVariable) or instance is None:
         return None
     start: type = cls.value
-    kind = instance.value if isinstance(instance, ObjectVariable) and isinstance(instance.value, type) else instance.get_type()
+    kind = (
+        instance.value
+        if isinstance(instance, ObjectVariable) and isinstance(instance.value, type)
+        else instance.get_type()
+    )
     if not issubclass(kind, start):
         tx.raise_(TypeError, "super(type, obj): obj must be an instance or subtype of type")
     return SuperVariable(start, instance)
 
 
 @handles(object.__new__)
-def object_new(tx: Any, cls: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
+def object_new(
+    tx: Any, cls: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
+) -> VariableTracker | None:
     """`object.__new__(cls)`."""
     if not isinstance(cls, ClassVariable):
         return None
     made: VariableTracker = tx.new_instance(cls, [])
     return made
-
-
-

@@ -74,7 +74,11 @@ def _metadata(fn: Any, name: str) -> None:
         return tensor.call_method(tx, name, list(args[1:]), kwargs)
 
 
-for _fn, _name in ((torch.is_floating_point, "is_floating_point"), (torch.is_complex, "is_complex"), (torch.numel, "numel")):
+for _fn, _name in (
+    (torch.is_floating_point, "is_floating_point"),
+    (torch.is_complex, "is_complex"),
+    (torch.numel, "numel"),
+):
     _metadata(_fn, _name)
 
 
@@ -85,7 +89,9 @@ def _constant_constructor(fn: Any) -> None:
         if not all(a.is_constant() for a in (*args, *kwargs.values())):
             return None
         try:
-            found = fn(*[a.as_constant(tx) for a in args], **{k: v.as_constant(tx) for k, v in kwargs.items()})
+            found = fn(
+                *[a.as_constant(tx) for a in args], **{k: v.as_constant(tx) for k, v in kwargs.items()}
+            )
         except (RuntimeError, TypeError, ValueError) as error:
             tx.raise_(type(error), *error.args)
         return tx.constant(found)
@@ -115,13 +121,17 @@ class InfoVariable(CallableVariable):
 
 
 @handles(torch.finfo)
-def finfo(tx: Tracer, dtype: VariableTracker | None = None, type: VariableTracker | None = None) -> VariableTracker:
+def finfo(
+    tx: Tracer, dtype: VariableTracker | None = None, type: VariableTracker | None = None
+) -> VariableTracker:
     given = dtype if dtype is not None else type
     return InfoVariable(torch.finfo() if given is None else torch.finfo(given.as_constant(tx)))
 
 
 @handles(torch.iinfo)
-def iinfo(tx: Tracer, dtype: VariableTracker | None = None, type: VariableTracker | None = None) -> VariableTracker:
+def iinfo(
+    tx: Tracer, dtype: VariableTracker | None = None, type: VariableTracker | None = None
+) -> VariableTracker:
     given = dtype if dtype is not None else type
     assert given is not None
     return InfoVariable(torch.iinfo(given.as_constant(tx)))
@@ -183,7 +193,12 @@ def _device_autocast(cls: Any, device: str, default: torch.dtype) -> None:
         dtype: VariableTracker | None = None,
         cache_enabled: VariableTracker | None = None,
     ) -> VariableTracker:
-        arguments = (device, _constant(tx, dtype, default), _constant(tx, enabled, True), _constant(tx, cache_enabled, True))
+        arguments = (
+            device,
+            _constant(tx, dtype, default),
+            _constant(tx, enabled, True),
+            _constant(tx, cache_enabled, True),
+        )
         return AutocastVariable(cls, arguments)
 
 
@@ -217,6 +232,10 @@ def log_api_usage(tx: Tracer, event: VariableTracker) -> VariableTracker:
     return tx.constant(None)
 
 
-@handles(torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary, torch.overrides.has_torch_function_variadic)
+@handles(
+    torch.overrides.has_torch_function,
+    torch.overrides.has_torch_function_unary,
+    torch.overrides.has_torch_function_variadic,
+)
 def has_torch_function(tx: Tracer, *args: VariableTracker) -> VariableTracker:
     return tx.constant(False)

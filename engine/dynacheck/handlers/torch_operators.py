@@ -69,7 +69,11 @@ def operator_target(fn: Any) -> Any | None:
 
 def method_name(fn: Any) -> str | None:
     """The tensor method that an unbound method of `torch.Tensor` is, or None."""
-    if isinstance(fn, _METHOD_TYPES) and issubclass(torch.Tensor, fn.__objclass__) and fn.__objclass__ is not object:
+    if (
+        isinstance(fn, _METHOD_TYPES)
+        and issubclass(torch.Tensor, fn.__objclass__)
+        and fn.__objclass__ is not object
+    ):
         return str(fn.__name__)
     if isinstance(fn, types.FunctionType) and fn.__module__ == "torch._tensor":
         return fn.__name__ if getattr(torch.Tensor, fn.__name__, None) is fn else None

@@ -30,9 +30,18 @@ _DUNDERS: Final[dict[str, str]] = {
     "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__floordiv__": "//", "__mod__": "%",
     "__pow__": "**", "__matmul__": "@", "__and__": "&", "__or__": "|", "__xor__": "^", "__lshift__": "<<", "__rshift__": ">>",
 }  # fmt: skip
-_COMPARES: Final = {"__lt__": "<", "__le__": "<=", "__eq__": "==", "__ne__": "!=", "__gt__": ">", "__ge__": ">="}
+_COMPARES: Final = {
+    "__lt__": "<",
+    "__le__": "<=",
+    "__eq__": "==",
+    "__ne__": "!=",
+    "__gt__": ">",
+    "__ge__": ">=",
+}
 
-Special = Callable[[Tracer, TensorVariable, list[VariableTracker], dict[str, VariableTracker]], VariableTracker]
+Special = Callable[
+    [Tracer, TensorVariable, list[VariableTracker], dict[str, VariableTracker]], VariableTracker
+]
 _SPECIAL: Final[dict[str, Special]] = {}
 
 
@@ -48,7 +57,11 @@ def special(*names: str) -> Callable[[Special], Special]:
 
 
 def call_method(
-    tx: Tracer, tensor: TensorVariable, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    tx: Tracer,
+    tensor: TensorVariable,
+    name: str,
+    args: list[VariableTracker],
+    kwargs: dict[str, VariableTracker],
 ) -> VariableTracker:
     """Call a tensor method.
 
@@ -86,7 +99,11 @@ def call_method(
 
 
 def metadata(
-    tx: Tracer, tensor: TensorVariable, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    tx: Tracer,
+    tensor: TensorVariable,
+    name: str,
+    args: Sequence[VariableTracker],
+    kwargs: dict[str, VariableTracker],
 ) -> VariableTracker:
     """A method whose answer is in the tensor's metadata."""
     if name == "size" and not args and not kwargs:
@@ -140,7 +157,9 @@ def iterate(tx: Tracer, tensor: TensorVariable) -> VariableTracker:
 def store_attribute(tx: Tracer, tensor: TensorVariable, name: str, value: VariableTracker | None) -> None:
     """Assign an attribute of a tensor."""
     if value is None or name in ("data", "requires_grad", "grad_fn", "names"):
-        tx.break_(reasons.UNKNOWN_OPERATION, operation=f"writing the attribute {name!r}", what=tensor.describe())
+        tx.break_(
+            reasons.UNKNOWN_OPERATION, operation=f"writing the attribute {name!r}", what=tensor.describe()
+        )
     tensor.attrs[name] = value
     if tensor.node is not None:
         tx.mutated(tensor)

@@ -146,7 +146,9 @@ class Split:
         under = method and not PY313  # where the NULL beside the attribute is
 
         def run() -> None:
-            if method:  # run as a plain attribute load, since what the method form leaves depends on the attribute
+            if (
+                method
+            ):  # run as a plain attribute load, since what the method form leaves depends on the attribute
                 build.load_attr(str(inst.argval))
                 build.push_null()
                 if under:
@@ -218,6 +220,7 @@ class Split:
         jumped = build.label()
         if keep:
             build.copy()
+        build.to_bool()
         build.pop_jump_if(when, jumped)
         if keep:
             build.pop()

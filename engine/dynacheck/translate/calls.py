@@ -35,11 +35,16 @@ class Calls(Tracing):
     code: CodeType
 
     def call(
-        self, fn: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker] | None = None
+        self,
+        fn: VariableTracker,
+        args: Sequence[VariableTracker],
+        kwargs: dict[str, VariableTracker] | None = None,
     ) -> VariableTracker:
         return fn.realize(self).tp_call(self, list(args), kwargs or {})
 
-    def call_python(self, fn: Callable[..., Any], *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    def call_python(
+        self, fn: Callable[..., Any], *args: VariableTracker, **kwargs: VariableTracker
+    ) -> VariableTracker:
         assert isinstance(fn, FunctionType)
         return self.inline(UserFunctionVariable(fn), list(args), kwargs)
 
@@ -62,8 +67,16 @@ class Calls(Tracing):
         method = torch_operators.method_name(value)
         if method is not None and args and isinstance(args[0].realize(self), TensorVariable):
             return args[0].realize(self).call_method(self, method, list(args[1:]), kwargs)
-        if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)) and args:
-            return self.call_base_method(args[0].realize(self), value.__objclass__, value.__name__, args[1:], kwargs)
+        if (
+            isinstance(
+                value,
+                (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType),
+            )
+            and args
+        ):
+            return self.call_base_method(
+                args[0].realize(self), value.__objclass__, value.__name__, args[1:], kwargs
+            )
         if isinstance(value, type):
             if issubclass(value, BaseException):
                 return exceptions.construct(self, value, list(args), kwargs)
@@ -87,16 +100,20 @@ class Calls(Tracing):
             method = torch_operators.method_name(value)
             if method is not None and args and isinstance(args[0].realize(self), TensorVariable):
                 return args[0].realize(self).call_method(self, method, list(args[1:]), kwargs)
+            if fn.node is not None and _compiled_from(value):  # compiled inside compiled
+                return self.call(
+                    self.wrap(fn.node.child(DictAttr("_torchdynamo_orig_callable"))), args, kwargs
+                )
             self._may_inline(fn, value)
-            if fn.node is not None and "_torchdynamo_orig_callable" in value.__dict__:  # compiled inside compiled
-                return self.call(self.wrap(fn.node.child(DictAttr("_torchdynamo_orig_callable"))), args, kwargs)
         return self.inline(fn, args, kwargs)
 
     def _may_inline(self, fn: UserFunctionVariable, value: FunctionType) -> None:
         """Break where a function must not be looked into."""
         if interop.is_torch_disabled(value) or getattr(value, "_dynacheck_disable", False):
             reason = getattr(value, "_torchdynamo_disable_msg", None)
-            self.break_(reasons.DISABLED_CALL, call=fn.describe(), why=f" Reason: {reason}." if reason else "")
+            self.break_(
+                reasons.DISABLED_CALL, call=fn.describe(), why=f" Reason: {reason}." if reason else ""
+            )
         why = skip.why_not_inlined(value)
         if why is not None:
             self.break_(reasons.SKIPPED_CALL, call=fn.describe(), why=why)
@@ -109,7 +126,9 @@ class Calls(Tracing):
         if code.co_flags & COROUTINES:
             self.break_(reasons.UNKNOWN_CALL, what=f"the coroutine function {fn.describe()}")
         if args and isinstance(args[0], LazyVariable) and issubclass(args[0].get_type(), nn.Module):
-            args[0].realize(self)  # a module handed to a call is looked at, as torch does: its type is guarded
+            args[0].realize(
+                self
+            )  # a module handed to a call is looked at, as torch does: its type is guarded
         bound = bind_arguments(self, fn, args, kwargs)
         frame = self.new_frame(code, bound, fn)
         if code.co_flags & GENERATOR:
@@ -122,7 +141,11 @@ class Calls(Tracing):
 
     # -- methods
     def call_named_method(
-        self, owner: VariableTracker, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+        self,
+        owner: VariableTracker,
+        name: str,
+        args: Sequence[VariableTracker],
+        kwargs: dict[str, VariableTracker],
     ) -> VariableTracker:
         real = owner.realize(self)
         if isinstance(real, UserFunctionVariable) and name == "__get__":
@@ -143,7 +166,11 @@ class Calls(Tracing):
         self.break_(reasons.UNKNOWN_CALL, what=f"the method {name!r} of {real.describe()}")
 
     def _class_method(
-        self, cls: ObjectVariable, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+        self,
+        cls: ObjectVariable,
+        name: str,
+        args: Sequence[VariableTracker],
+        kwargs: dict[str, VariableTracker],
     ) -> VariableTracker:
         """A C method of a class object: `type.__call__`, `type.mro`, `dict.fromkeys` on a subclass."""
         raw = type_lookup(cls.value, name)
@@ -171,7 +198,9 @@ class Calls(Tracing):
             if found is not None:
                 return found
         raw = type_lookup(base, name)
-        found = self._handled(raw, [owner, *args], kwargs) if not isinstance(owner, UserObjectVariable) else None
+        found = (
+            self._handled(raw, [owner, *args], kwargs) if not isinstance(owner, UserObjectVariable) else None
+        )
         if found is not None:
             return found
         target = owner.base or owner if isinstance(owner, UserObjectVariable) else owner
@@ -180,7 +209,9 @@ class Calls(Tracing):
             return method(self, name, list(args), dict(kwargs))  # type: ignore[no-any-return]
         self.break_(reasons.UNKNOWN_CALL, what=f"{base.__name__}.{name} on {owner.describe()}")
 
-    def _object_method(self, owner: VariableTracker, name: str, args: Sequence[VariableTracker]) -> VariableTracker | None:
+    def _object_method(
+        self, owner: VariableTracker, name: str, args: Sequence[VariableTracker]
+    ) -> VariableTracker | None:
         """`object`'s own methods, called past a class's overrides."""
         if isinstance(owner, UserObjectVariable):
             if name == "__setattr__":
@@ -235,7 +266,9 @@ class Calls(Tracing):
 
     def contains_by_iteration(self, owner: VariableTracker, item: VariableTracker) -> VariableTracker:
         for found in abstract.iterate(self, owner):
-            if abstract.is_(self, found, item) or abstract.is_true(self, abstract.richcompare(self, "==", found, item)):
+            if abstract.is_(self, found, item) or abstract.is_true(
+                self, abstract.richcompare(self, "==", found, item)
+            ):
                 return self.constant(True)
         return self.constant(False)
 
@@ -260,11 +293,17 @@ class Calls(Tracing):
 
     # -- tensors
     def call_tensor_method(
-        self, tensor: TensorVariable, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+        self,
+        tensor: TensorVariable,
+        name: str,
+        args: Sequence[VariableTracker],
+        kwargs: dict[str, VariableTracker],
     ) -> VariableTracker:
         return torch_tensors.call_method(self, tensor, name, list(args), kwargs)
 
-    def store_tensor_attribute(self, tensor: TensorVariable, name: str, value: VariableTracker | None) -> None:
+    def store_tensor_attribute(
+        self, tensor: TensorVariable, name: str, value: VariableTracker | None
+    ) -> None:
         torch_tensors.store_attribute(self, tensor, name, value)
 
     def graph_call(self, target: Any, args: Sequence[Any], meta: Any = None) -> Any:
@@ -294,7 +333,10 @@ class Calls(Tracing):
         special = families.construct(self, cls, list(args), kwargs)
         if special is not None:
             return special
-        if issubclass(value, (nn.Module, torch.Tensor)) or type_lookup(type(value), "__call__") is not type.__call__:
+        if (
+            issubclass(value, (nn.Module, torch.Tensor))
+            or type_lookup(type(value), "__call__") is not type.__call__
+        ):
             self.break_(reasons.UNKNOWN_CALL, what=f"the class {value.__qualname__}")
         if not isinstance(cls, ClassVariable):
             why = skip.why_skipped(value)
@@ -302,7 +344,11 @@ class Calls(Tracing):
         return self._construct(cls, value, args, kwargs)
 
     def _construct(
-        self, cls: ClassVariable, value: type, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+        self,
+        cls: ClassVariable,
+        value: type,
+        args: Sequence[VariableTracker],
+        kwargs: dict[str, VariableTracker],
     ) -> VariableTracker:
         """`type.__call__`: `__new__`, then `__init__` if the result is an instance."""
         new_raw = type_lookup(value, "__new__")
@@ -363,7 +409,11 @@ class Calls(Tracing):
         """`nn.Module.__setattr__`."""
         real = value.realize(self)
         container = module.is_registered(name)
-        if container is None and not isinstance(real, NNModuleVariable) and real.get_type() is not nn.Parameter:
+        if (
+            container is None
+            and not isinstance(real, NNModuleVariable)
+            and real.get_type() is not nn.Parameter
+        ):
             module.generic_setattr(self, name, value)
             return
         if container == "_buffers" and (isinstance(real, TensorVariable) or real.is_constant()):
@@ -375,6 +425,11 @@ class Calls(Tracing):
 
     def decorate_with_context(self, context: VariableTracker, args: list[VariableTracker]) -> VariableTracker:
         self.break_(reasons.UNKNOWN_CALL, what=f"{context.describe()} as a decorator")
+
+
+def _compiled_from(value: FunctionType) -> bool:
+    """Whether a function is the compiled form of another."""
+    return "_torchdynamo_orig_callable" in value.__dict__ and not interop.is_torch_disabled(value)
 
 
 def _is_torch(value: Any) -> bool:

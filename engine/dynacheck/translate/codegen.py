@@ -67,7 +67,11 @@ def scalar_tensor(value: float) -> torch.Tensor:
     return torch.tensor(value, dtype=torch.float64)
 
 
-_SYMBOL_LOADS: dict[str, Callable[[Any, int], int]] = {"size": size_of, "stride": stride_of, "offset": offset_of}
+_SYMBOL_LOADS: dict[str, Callable[[Any, int], int]] = {
+    "size": size_of,
+    "stride": stride_of,
+    "offset": offset_of,
+}
 
 
 class Codegen:
@@ -298,7 +302,9 @@ class Codegen:
         for child in value.children():
             self._pin_deep(child, seen)
 
-    def finish(self, compile_graph: Callable[[CapturedGraph], object]) -> tuple[CodeType, CapturedGraph, list[Node]]:
+    def finish(
+        self, compile_graph: Callable[[CapturedGraph], object]
+    ) -> tuple[CodeType, CapturedGraph, list[Node]]:
         """Put the graph's call before the body and assemble.
 
         Args:

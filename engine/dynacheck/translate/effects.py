@@ -89,7 +89,11 @@ class SideEffects:
         return True, found.names[name]
 
     def store_global(
-        self, globals_: dict[str, Any], load: Callable[[Rebuilder], None], name: str, value: VariableTracker | None
+        self,
+        globals_: dict[str, Any],
+        load: Callable[[Rebuilder], None],
+        name: str,
+        value: VariableTracker | None,
     ) -> None:
         names = self.globals_of(globals_, load)
         if value is None and name not in globals_:

@@ -197,7 +197,9 @@ class Frame(Calls):
         self.break_(reasons.UNKNOWN_OPCODE, opname=inst.opname, why=why)
 
     def line(self) -> UserLine:
-        return UserLine(self.code.co_filename, self.inst.lineno or self.code.co_firstlineno, self.code.co_qualname)
+        return UserLine(
+            self.code.co_filename, self.inst.lineno or self.code.co_firstlineno, self.code.co_qualname
+        )
 
     def new_frame(self, code: CodeType, bound: dict[str, VariableTracker], fn: UserFunctionVariable) -> Frame:
         return Frame(self.attempt, self, code, bound, fn.globals, fn)
@@ -321,7 +323,11 @@ class Frame(Calls):
     def _assert_tensor(self, inst: Instruction, condition: TensorVariable) -> None:
         """`assert tensor` stays in the graph."""
         message = self.decoded.instructions[inst.index + 2]
-        text = message.argval if message.opname == "LOAD_CONST" and isinstance(message.argval, str) else "assertion error"
+        text = (
+            message.argval
+            if message.opname == "LOAD_CONST" and isinstance(message.argval, str)
+            else "assertion error"
+        )
         self.record("call_function", torch._assert_async, [condition, self.constant(text)])
         assert inst.target is not None
         self.ip = inst.target
@@ -441,7 +447,9 @@ class Frame(Calls):
                 other = True
                 continue
             leave = self.stack[block.exit_position].realize(self)
-            found.append(WithBlock(block.exit_position, leave.context if isinstance(leave, ExitVariable) else None))
+            found.append(
+                WithBlock(block.exit_position, leave.context if isinstance(leave, ExitVariable) else None)
+            )
         return found, other
 
     # -- functions and imports
@@ -484,5 +492,8 @@ class Frame(Calls):
             submodule = sys.modules.get(f"{real.value.__name__}.{name}")
             if submodule is not None:
                 return self.wrap(self.attempt.root.module(submodule.__name__))
-            self.raise_(ImportError, f"cannot import name {name!r} from {real.value.__name__!r} ({real.value.__file__})")
+            self.raise_(
+                ImportError,
+                f"cannot import name {name!r} from {real.value.__name__!r} ({real.value.__file__})",
+            )
         return real.tp_getattro(self, name)

@@ -50,7 +50,9 @@ class Speculation:
         found = self.breaks.get(count)
         if found is None:
             return None
-        if found[0] != index:  # the attempt took another path (it became symbolic): earlier places mean nothing
+        if (
+            found[0] != index
+        ):  # the attempt took another path (it became symbolic): earlier places mean nothing
             self.breaks.clear()
             return None
         return found[1]

@@ -13,12 +13,11 @@ import torch
 from dynacheck import reasons
 from dynacheck.bytecode.decode import DecodedCode
 from dynacheck.graph.facts import TensorRef
-from dynacheck.graph.oracle import DataDependent, Oracle, OperatorRaised, UnsupportedOperator
+from dynacheck.graph.oracle import DataDependent, OperatorRaised, Oracle, UnsupportedOperator
 from dynacheck.graph.recorder import GraphRecorder
 from dynacheck.guards import Absent, LengthIs, RangeIs, Same
 from dynacheck.guards.base import Guard, install, relate
 from dynacheck.handlers import skip
-
 from dynacheck.reasons import Reason
 from dynacheck.sources import ABSENT, Captured, FrameView, Node, Root, UserLine
 from dynacheck.translate.effects import SideEffects
@@ -30,7 +29,7 @@ from dynacheck.variables.constant import ConstantVariable, is_constant_value
 from dynacheck.variables.functions import ObjectVariable, UserFunctionVariable
 from dynacheck.variables.objects import PythonModuleVariable
 from dynacheck.variables.results import CONTAINERS
-from dynacheck.variables.sequences import NamedTupleVariable, SizeVariable, TupleVariable, ListVariable
+from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
 from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.variables.tensor import TensorVariable
 from dynacheck.variables.wrap import IDENTITY_FREE, class_tracker, wrap_value
@@ -147,7 +146,9 @@ class Tracing:
         first = tracker.node
         if first is not None and first is not node:
             if isinstance(tracker, (ObjectVariable, PythonModuleVariable, ConstantVariable)) or (
-                isinstance(tracker, UserFunctionVariable) and first.guards and first.guards[0].guard.native_op == "IS"
+                isinstance(tracker, UserFunctionVariable)
+                and first.guards
+                and first.guards[0].guard.native_op == "IS"
             ):
                 for installed in first.guards:
                     self.guard(node, installed.guard)
@@ -206,7 +207,9 @@ class Tracing:
         if type(value) is types.MethodType:
             node = self.constant_node(value)
             return self.wrap(node).realize(self)
-        if isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
+        if isinstance(
+            value, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
+        ):
             return ObjectVariable(value)
         return self.wrap(self.constant_node(value)).realize(self) if _weakly(value) else ObjectVariable(value)
 
@@ -273,7 +276,12 @@ class Tracing:
         return self.attempt.graph.add_input(node, ref, self.where())
 
     def record(
-        self, op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None, function: Any = None
+        self,
+        op: str,
+        target: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any] | None = None,
+        function: Any = None,
     ) -> VariableTracker:
         kwargs = kwargs or {}
         metas = [a.as_meta(self) for a in args]
@@ -333,7 +341,9 @@ class Tracing:
     def _wrap_sequence(self, node: Any, value: Any) -> VariableTracker:
         graph = self.attempt.graph
         items = [
-            self.wrap_result(graph.call("call_function", operator.getitem, [node, i], {}, self.stack_lines()), item)
+            self.wrap_result(
+                graph.call("call_function", operator.getitem, [node, i], {}, self.stack_lines()), item
+            )
             for i, item in enumerate(value)
         ]
         if type(value) is tuple:
@@ -346,6 +356,7 @@ class Tracing:
     def wrap_tensor(self, node: Node, value: torch.Tensor) -> VariableTracker:
         ref = self.attempt.shapes.wrap_tensor(self, node, value)
         self._share_storage(ref, value)
+        self._view_of_input(ref, value)
         tracker = TensorVariable(ref, None, node)
         self.attempt.refs[id(ref)] = tracker
         return tracker
@@ -360,6 +371,13 @@ class Tracing:
             ref.storage.members.remove(ref)
             ref.storage = known
             known.members.append(ref)
+
+    def _view_of_input(self, ref: TensorRef, value: torch.Tensor) -> None:
+        """A view of another input follows in-place writes to it."""
+        base = value._base if value._is_view() else None
+        known = None if base is None else self.attempt.by_id.get(id(base))
+        if known is not None and isinstance(known[1], TensorVariable):
+            ref.base = known[1].ref
 
     def symbol_for_number(self, node: Node, value: int | float) -> VariableTracker | None:
         sym = self.attempt.shapes.number(self, node, value)
@@ -413,4 +431,3 @@ def describe_target(target: Any) -> str:
     module = getattr(target, "__module__", None) or ""
     name = getattr(target, "__name__", None) or str(target)
     return f"{module}.{name}" if module and module not in ("builtins", "_operator") else str(name)
-

@@ -96,6 +96,10 @@ def translate(request: TranslateRequest) -> Translation:
                 return _attempt(request, speculation, ambient)
         except Restart:
             continue
+        except SkipFrame as skipped:
+            if request.fullgraph and skipped.broke is not None:
+                raise fullgraph_error(skipped.broke) from None
+            raise
 
 
 def _attempt(request: TranslateRequest, speculation: Speculation, ambient: AmbientState) -> Translation:
@@ -109,6 +113,8 @@ def _attempt(request: TranslateRequest, speculation: Speculation, ambient: Ambie
     view = FrameView(request.func, request.args)
     attempt = Attempt(view, speculation, request.oracle, request.shapes, env, request.fullgraph, settings)
     frame = root_frame(attempt, request)
+    if env is not None:
+        env.locate(frame.where)
     how, value = frame.run_root()
     codegen = Codegen(frame.code, attempt.graph, frame)
     codegen.own_cells(frame.cells)
@@ -162,7 +168,9 @@ def fullgraph_error(broke: GraphBreak) -> Exception:
     reason = broke.reason
     lines = "\n".join(f'  File "{s.file}", line {s.line}, in {s.function}' for s in broke.stack)
     hint = f"\n  hint: {reason.hint}" if reason.hint else ""
-    message = f"graph break under fullgraph=True: {broke.message} [{reason.id}]{hint}\nfrom user code:\n{lines}"
+    message = (
+        f"graph break under fullgraph=True: {broke.message} [{reason.id}]{hint}\nfrom user code:\n{lines}"
+    )
     return errors.make(errors.Unsupported, message, reason=reason.id)
 
 

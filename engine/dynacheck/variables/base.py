@@ -146,7 +146,10 @@ class Tracer(Protocol):
         """The iterator of an object that has `__getitem__` but no `__iter__`."""
 
     def call(
-        self, fn: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker] | None = None
+        self,
+        fn: VariableTracker,
+        args: Sequence[VariableTracker],
+        kwargs: dict[str, VariableTracker] | None = None,
     ) -> VariableTracker:
         """Call as the program would: a handler, a graph operator, inlining; or break."""
 
@@ -166,7 +169,11 @@ class Tracer(Protocol):
         """Call a user's class: a new object."""
 
     def call_named_method(
-        self, owner: VariableTracker, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+        self,
+        owner: VariableTracker,
+        name: str,
+        args: Sequence[VariableTracker],
+        kwargs: dict[str, VariableTracker],
     ) -> VariableTracker:
         """Call a C method of an object by name."""
 
@@ -178,7 +185,9 @@ class Tracer(Protocol):
     def object_attribute(self, owner: VariableTracker, name: str) -> VariableTracker:
         """An attribute of an ObjectVariable."""
 
-    def call_python(self, fn: Callable[..., Any], *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    def call_python(
+        self, fn: Callable[..., Any], *args: VariableTracker, **kwargs: VariableTracker
+    ) -> VariableTracker:
         """Inline one of the engine's own Python functions (a polyfill)."""
 
     def raise_(self, exc_type: type[BaseException], *args: object) -> NoReturn:
@@ -191,7 +200,9 @@ class Tracer(Protocol):
     def break_(self, reason: Reason, **fields: object) -> NoReturn: ...
 
     # graph
-    def record(self, op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> VariableTracker:
+    def record(
+        self, op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None
+    ) -> VariableTracker:
         """Record an operator ("call_function" or "call_method") on trackers, propagate metadata, wrap the result."""
 
     # side effects on objects that existed before the frame
@@ -282,7 +293,9 @@ class VariableTracker:
         self.unmodelled(tx, f"writing the attribute {name!r}")
 
     # -- calls and iteration
-    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
         self.unmodelled(tx, "a call")
 
     def tp_iter(self, tx: Tracer) -> VariableTracker:
@@ -317,7 +330,9 @@ class VariableTracker:
         """op is one of < <= == != > >=. NOT_IMPLEMENTED when the type does not know the other."""
         return NOT_IMPLEMENTED
 
-    def nb_binary(self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker) -> VariableTracker | object:
+    def nb_binary(
+        self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker
+    ) -> VariableTracker | object:
         """The type's slot for + - * / // % ** @ << >> & | ^ and divmod, with self being left or right."""
         return NOT_IMPLEMENTED
 
@@ -419,4 +434,3 @@ for _name in (
 def realize_all(tx: Tracer, values: Sequence[VariableTracker]) -> list[VariableTracker]:
     """The values with lazy ones wrapped."""
     return [v.realize(tx) for v in values]
-

@@ -75,7 +75,9 @@ class ContextMethodVariable(CallableVariable):
         self.context = context
         self.name = name
 
-    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
         if self.name == "__enter__":
             return self.context.enter(tx)
         if self.name == "clone":
@@ -96,7 +98,9 @@ class ExitVariable(CallableVariable):
         super().__init__(node)
         self.context = context
 
-    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
         self.context.leave(tx)
         return tx.constant(None)
 

@@ -11,7 +11,8 @@ import torch
 
 from dynacheck import reasons
 from dynacheck.guards import Is, TypeIs
-from dynacheck.sources import CAttr, DictAttr, Node, TypeAttr, instance_dict as raw_instance_dict, type_lookup
+from dynacheck.sources import CAttr, DictAttr, Node, TypeAttr
+from dynacheck.sources import instance_dict as raw_instance_dict
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.callables import CachedFunctionVariable, PartialVariable
@@ -98,7 +99,10 @@ def wrap_inference_mode(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 
 @wraps(torch.autocast, torch.cuda.amp.autocast, torch.cpu.amp.autocast)
 def wrap_autocast(tx: Tracer, node: Node, value: Any) -> VariableTracker:
-    tx.guard(node, TypeIs(type(value)))
+    stacked = node.parent is None and node.path.startswith(
+        "L['___"
+    )  # made anew by code that goes on after a break
+    tx.guard(node, TypeIs(type(value)) if stacked else Is(value))
 
     def read(name: str) -> Any:
         return tx.wrap(node.child(DictAttr(name))).realize(tx).as_constant(tx)
@@ -204,7 +208,9 @@ def instance_dict(tx: Tracer, owner: UserObjectVariable) -> VariableTracker:
     return tx.wrap(owner.node.child(CAttr("__dict__")))
 
 
-def bind_descriptor(tx: Tracer, owner: VariableTracker, name: str, raw: object, node: Node) -> VariableTracker | None:
+def bind_descriptor(
+    tx: Tracer, owner: VariableTracker, name: str, raw: object, node: Node
+) -> VariableTracker | None:
     """A callable class attribute with a C `__get__`."""
     if isinstance(raw, functools.cached_property):
         assert isinstance(owner, UserObjectVariable)

@@ -81,7 +81,9 @@ class ObjectVariable(CallableVariable):
     def as_meta(self, tx: Tracer) -> Any:
         return self.value
 
-    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
         return tx.call_object(self, args, kwargs)
 
     def nb_binary(
@@ -192,7 +194,9 @@ class UserFunctionVariable(CallableVariable):
     def hash_key(self, tx: Tracer) -> Any:
         return self.value if self.value is not None else self
 
-    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
         return tx.call_function(self, args, kwargs)
 
     def closure(self, tx: Tracer) -> tuple[CellVariable, ...]:
@@ -256,7 +260,13 @@ class UserFunctionVariable(CallableVariable):
             if self.node is not None and not hasattr(self.value, name):
                 tx.guard_absent(self.node.child(DictAttr(name)))
                 tx.raise_(AttributeError, f"'function' object has no attribute {name!r}")
-            if self.node is not None and name in ("__doc__", "__annotations__", "__defaults__", "__kwdefaults__", "__wrapped__"):
+            if self.node is not None and name in (
+                "__doc__",
+                "__annotations__",
+                "__defaults__",
+                "__kwdefaults__",
+                "__wrapped__",
+            ):
                 return tx.wrap(self.node.child(CAttr(name)))
         elif name == "__doc__":
             doc = self.code.co_consts[0] if self.code.co_consts else None
@@ -352,7 +362,9 @@ class ObjectMethodVariable(CallableVariable):
     def describe(self) -> str:
         return f"{self.owner.describe()}.{self.name}"
 
-    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
         return tx.call_named_method(self.owner, self.name, args, kwargs)
 
     def children(self) -> Sequence[VariableTracker]:
@@ -386,7 +398,9 @@ class BoundMethodVariable(CallableVariable):
         same = self.hash_key(tx) == other.hash_key(tx)
         return tx.constant(same is (op == "=="))
 
-    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
         return tx.call(self.function, [self.owner, *args], kwargs)
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:

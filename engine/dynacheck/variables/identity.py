@@ -1,4 +1,4 @@
-"""What `id()` gives: a number that is known only when the rewritten code runs, but compares like its owner."""
+"""What `id()` gives: a number known only when the rewritten code runs, that compares like its owner."""
 
 from __future__ import annotations
 

@@ -168,6 +168,8 @@ class DictVariable(BuiltinObject):
         raise_key_error(tx, key)
 
     def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
+        if item.node is not None and self.node is not None and not self.cleared:
+            tx.guard(self.node, LengthIs(dict.__len__(self.node.peek())))  # as torch: the key itself may change
         return tx.constant(self.lookup(tx, item) is not None)
 
     # -- writing
@@ -186,6 +188,8 @@ class DictVariable(BuiltinObject):
         if self.node is not None:
             if not key.is_constant():
                 self.content(tx)
+            if not self.writes and not self.cleared:
+                tx.guard(self.node, LengthIs(dict.__len__(self.node.peek())))  # what is written to keeps its size
             self.changing(tx)
             write = self.writes.get(found)
             if write is None:

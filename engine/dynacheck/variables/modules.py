@@ -73,7 +73,9 @@ class NNModuleVariable(UserObjectVariable):
                 return found
         return super().generic_getattr(tx, name)
 
-    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
         return tx.call_module(self, args, kwargs)
 
     def has_plain_call(self) -> bool:

@@ -9,14 +9,28 @@ from typing import Any
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE, UNKNOWN_OPERATION
 from dynacheck.sources import ABSENT, DictAttr, Node, SlotAttr, TypeAttr, instance_dict, type_lookup
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
-from dynacheck.variables.functions import BoundMethodVariable, CallableVariable, ObjectMethodVariable, ObjectVariable
+from dynacheck.variables.functions import (
+    BoundMethodVariable,
+    CallableVariable,
+    ObjectMethodVariable,
+    ObjectVariable,
+)
 
 BINARY = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
     "<<": "lshift", ">>": "rshift", "&": "and", "|": "or", "^": "xor", "divmod": "divmod",
 }  # fmt: skip
 COMPARE = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "ge"}
-UNARY = {"-": "neg", "+": "pos", "~": "invert", "abs": "abs", "int": "int", "float": "float", "index": "index", "complex": "complex"}
+UNARY = {
+    "-": "neg",
+    "+": "pos",
+    "~": "invert",
+    "abs": "abs",
+    "int": "int",
+    "float": "float",
+    "index": "index",
+    "complex": "complex",
+}
 
 
 def is_data_descriptor(raw: object) -> bool:
@@ -67,7 +81,9 @@ class UserObjectVariable(VariableTracker):
 
     __slots__ = ("attrs", "base", "cls", "value")
 
-    def __init__(self, cls: type, value: Any = None, node: Node | None = None, base: VariableTracker | None = None) -> None:
+    def __init__(
+        self, cls: type, value: Any = None, node: Node | None = None, base: VariableTracker | None = None
+    ) -> None:
         super().__init__(node)
         self.cls = cls
         self.value = value
@@ -152,7 +168,10 @@ class UserObjectVariable(VariableTracker):
         getter = type_lookup(type(raw), "__get__")
         if isinstance(getter, types.FunctionType):
             descriptor = tx.wrap(node)
-            return tx.call(tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__"))), [descriptor, self, tx.class_of(self)])
+            return tx.call(
+                tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__"))),
+                [descriptor, self, tx.class_of(self)],
+            )
         tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
 
     def bind(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:
@@ -163,12 +182,21 @@ class UserObjectVariable(VariableTracker):
             return tx.unwrap_method(node, raw)
         if isinstance(raw, classmethod):
             return BoundMethodVariable(tx.unwrap_method(node, raw), tx.class_of(self))
-        if isinstance(raw, (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)):
-            return ObjectMethodVariable(self, name) if not isinstance(raw, types.BuiltinFunctionType) else tx.wrap(node)
+        if isinstance(
+            raw, (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
+        ):
+            return (
+                ObjectMethodVariable(self, name)
+                if not isinstance(raw, types.BuiltinFunctionType)
+                else tx.wrap(node)
+            )
         getter = type_lookup(type(raw), "__get__")
         if isinstance(getter, types.FunctionType):
             descriptor = tx.wrap(node)
-            return tx.call(tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__"))), [descriptor, self, tx.class_of(self)])
+            return tx.call(
+                tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__"))),
+                [descriptor, self, tx.class_of(self)],
+            )
         if getter is not ABSENT:
             return tx.bind_object(self, name, raw, node)
         return tx.wrap(node)
@@ -190,13 +218,17 @@ class UserObjectVariable(VariableTracker):
                 accessor = raw.fset if value is not None else raw.fdel
                 if accessor is None:
                     what = "setter" if value is not None else "deleter"
-                    tx.raise_(AttributeError, f"property {name!r} of {self.cls.__name__!r} object has no {what}")
+                    tx.raise_(
+                        AttributeError, f"property {name!r} of {self.cls.__name__!r} object has no {what}"
+                    )
                 setter = tx.property_setter(node, raw, "fset" if value is not None else "fdel")
                 tx.call(setter, [self] + ([] if value is None else [value]))
                 return
             hook = type_lookup(type(raw), "__set__")
             if isinstance(hook, types.FunctionType) and value is not None:
-                tx.call(tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__set__"))), [tx.wrap(node), self, value])
+                tx.call(
+                    tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__set__"))), [tx.wrap(node), self, value]
+                )
                 return
             tx.break_(UNKNOWN_OPERATION, operation=f"writing the attribute {name!r}", what=self.describe())
         if value is None and self.instance_attribute(tx, name) is None:
@@ -217,7 +249,11 @@ class UserObjectVariable(VariableTracker):
             return BoundMethodVariable(tx.wrap(node), self)
         if isinstance(raw, types.WrapperDescriptorType):
             return None  # the builtin base's or object's own
-        if isinstance(raw, types.MethodDescriptorType) and name in ("__getitem__", "__contains__", "__missing__"):
+        if isinstance(raw, types.MethodDescriptorType) and name in (
+            "__getitem__",
+            "__contains__",
+            "__missing__",
+        ):
             return None  # dict's own, which CPython has as methods too
         return self.bind(tx, name, raw, node)
 
@@ -225,7 +261,9 @@ class UserObjectVariable(VariableTracker):
         method = self.method(tx, name)
         return None if method is None else tx.call(method, list(args))
 
-    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
         method = self.method(tx, "__call__")
         if method is None:
             if type_lookup(self.cls, "__call__") is ABSENT:
@@ -315,7 +353,9 @@ class UserObjectVariable(VariableTracker):
             return self.base.tp_richcompare(tx, op, other)
         return NOT_IMPLEMENTED
 
-    def nb_binary(self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker) -> VariableTracker | object:
+    def nb_binary(
+        self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker
+    ) -> VariableTracker | object:
         if left is self:
             found = self._slot(tx, f"__{BINARY[op]}__", right)
         else:
@@ -323,7 +363,9 @@ class UserObjectVariable(VariableTracker):
         if found is not None:
             return _or_not_implemented(tx, found)
         if self.base is not None:
-            return self.base.nb_binary(tx, op, self.base if left is self else left, self.base if right is self else right)
+            return self.base.nb_binary(
+                tx, op, self.base if left is self else left, self.base if right is self else right
+            )
         return NOT_IMPLEMENTED
 
     def nb_inplace(self, tx: Tracer, op: str, right: VariableTracker) -> VariableTracker | object:
@@ -377,11 +419,15 @@ class UserObjectVariable(VariableTracker):
             if value is None:
                 to.call_helper(delete_attribute, lambda: to.load(self), lambda: to.load_const(name))
             else:
-                to.call_helper(set_attribute, lambda: to.load(self), lambda: to.load_const(name), lambda: to.load(value))
+                to.call_helper(
+                    set_attribute, lambda: to.load(self), lambda: to.load_const(name), lambda: to.load(value)
+                )
             to.pop()
 
     def reconstruct(self, to: Rebuilder) -> None:
-        to.call_helper(new_object, lambda: to.load_class(self.cls), lambda: to.load_const_type(self.base_type()))
+        to.call_helper(
+            new_object, lambda: to.load_class(self.cls), lambda: to.load_const_type(self.base_type())
+        )
         to.remember(self)
         if self.base is not None:
             self.base.fill(to, self)
@@ -449,7 +495,9 @@ class PythonModuleVariable(CallableVariable):
             if value is None:
                 to.call_helper(delete_attribute, lambda: to.load(self), lambda: to.load_const(name))
             else:
-                to.call_helper(set_attribute, lambda: to.load(self), lambda: to.load_const(name), lambda: to.load(value))
+                to.call_helper(
+                    set_attribute, lambda: to.load(self), lambda: to.load_const(name), lambda: to.load(value)
+                )
             to.pop()
 
     def reconstruct(self, to: Rebuilder) -> None:
@@ -468,7 +516,9 @@ class ClassVariable(ObjectVariable):
     def describe(self) -> str:
         return str(self.value.__qualname__)
 
-    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
         return tx.call_class(self, args, kwargs)
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
@@ -501,7 +551,9 @@ class ClassVariable(ObjectVariable):
         if name == "__base__":
             return tx.class_variable(self.value.__base__)
         if isinstance(raw, property):
-            return tx.call(tx.property_getter(tx.class_node(type(self.value)).child(TypeAttr(name)), raw), [self])
+            return tx.call(
+                tx.property_getter(tx.class_node(type(self.value)).child(TypeAttr(name)), raw), [self]
+            )
         tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
 
     def _bind(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:
@@ -513,7 +565,10 @@ class ClassVariable(ObjectVariable):
             return BoundMethodVariable(tx.unwrap_method(node, raw), self)
         if isinstance(raw, (types.ClassMethodDescriptorType,)):
             return ObjectMethodVariable(self, name)
-        if isinstance(raw, (property, types.MemberDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType)):
+        if isinstance(
+            raw,
+            (property, types.MemberDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType),
+        ):
             return tx.object(raw) if not isinstance(raw, property) else tx.wrap(node)
         getter = type_lookup(type(raw), "__get__")
         if isinstance(getter, types.FunctionType):
@@ -536,7 +591,10 @@ class ClassVariable(ObjectVariable):
                 to.call_helper(delattr, lambda: to.load(self), lambda: to.load_const(name))
             else:
                 to.call_helper(
-                    set_class_attribute, lambda: to.load(self), lambda: to.load_const(name), lambda: to.load(value)
+                    set_class_attribute,
+                    lambda: to.load(self),
+                    lambda: to.load_const(name),
+                    lambda: to.load(value),
                 )
             to.pop()
 
@@ -570,12 +628,17 @@ class SuperVariable(VariableTracker):
             if isinstance(raw, staticmethod):
                 return ObjectVariable(raw.__func__) if c is object else tx.unwrap_method(node, raw)
             if isinstance(raw, classmethod):
-                return BoundMethodVariable(tx.unwrap_method(node, raw), owner if is_class else tx.class_of(owner))
+                return BoundMethodVariable(
+                    tx.unwrap_method(node, raw), owner if is_class else tx.class_of(owner)
+                )
             if isinstance(raw, property):
                 return tx.call(tx.property_getter(node, raw), [owner])
             if isinstance(raw, types.BuiltinFunctionType):
                 return ObjectVariable(raw)  # __new__ of a builtin base
-            if isinstance(raw, (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)):
+            if isinstance(
+                raw,
+                (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
+            ):
                 return SlotWrapperVariable(owner, c, name)
             return tx.wrap(node)
         tx.raise_(AttributeError, f"'super' object has no attribute {name!r}")
@@ -596,7 +659,9 @@ class SlotWrapperVariable(CallableVariable):
         self.base = base
         self.name = name
 
-    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
         return tx.call_base_method(self.owner, self.base, self.name, args, kwargs)
 
     def children(self) -> Sequence[VariableTracker]:

@@ -46,7 +46,9 @@ class SymNumberVariable(VariableTracker):
     def as_meta(self, tx: Tracer) -> Any:
         return self.sym
 
-    def _derived(self, tx: Tracer, target: Callable[..., Any], operands: list[VariableTracker]) -> VariableTracker:
+    def _derived(
+        self, tx: Tracer, target: Callable[..., Any], operands: list[VariableTracker]
+    ) -> VariableTracker:
         """The number that an operation on symbols gives; recorded when the graph uses it."""
         found = tx.evaluate_symbolic(target, [v.as_meta(tx) for v in operands])
         if isinstance(found, (torch.SymInt, torch.SymFloat, torch.SymBool)):
@@ -56,12 +58,17 @@ class SymNumberVariable(VariableTracker):
     def nb_bool(self, tx: Tracer) -> bool:
         return bool(tx.specialize(self.sym != 0 if not isinstance(self.sym, torch.SymBool) else self.sym))
 
-    def nb_binary(self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker) -> VariableTracker | object:
+    def nb_binary(
+        self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker
+    ) -> VariableTracker | object:
         other = right if left is self else left
         if isinstance(other, TensorVariable) or not issubclass(other.get_type(), (int, float)):
             return NOT_IMPLEMENTED
         if op == "divmod":
-            pair = [self._derived(tx, BINARY["//"], [left, right]), self._derived(tx, BINARY["%"], [left, right])]
+            pair = [
+                self._derived(tx, BINARY["//"], [left, right]),
+                self._derived(tx, BINARY["%"], [left, right]),
+            ]
             return tx.tuple_of(pair)
         return self._derived(tx, BINARY[op], [left, right]) if op in BINARY else NOT_IMPLEMENTED
 
@@ -83,7 +90,9 @@ class SymNumberVariable(VariableTracker):
             return self._derived(tx, torch.sym_int, [self])
         return tx.constant(tx.specialize(self.sym)).nb_unary(tx, op)
 
-    def call_math(self, tx: Tracer, fn: Callable[..., Any], operands: list[VariableTracker]) -> VariableTracker:
+    def call_math(
+        self, tx: Tracer, fn: Callable[..., Any], operands: list[VariableTracker]
+    ) -> VariableTracker:
         """`math.sqrt`, `math.floor`, `min`, `max` and the like on symbols."""
         return self._derived(tx, _SYM_FORMS.get(fn, fn), operands)
 

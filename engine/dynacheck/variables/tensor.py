@@ -28,10 +28,23 @@ COMPARE: Final = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 UNARY: Final = {"-": operator.neg, "+": operator.pos, "~": operator.invert, "abs": operator.abs}
-READS_VALUE: Final = frozenset({"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__"})
+READS_VALUE: Final = frozenset(
+    {"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__"}
+)
 TENSOR_ATTRIBUTES: Final = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
 FLAGS: Final = frozenset(
-    {"is_cuda", "is_cpu", "is_sparse", "is_quantized", "is_meta", "is_nested", "is_mkldnn", "is_xpu", "is_mps", "is_sparse_csr"}
+    {
+        "is_cuda",
+        "is_cpu",
+        "is_sparse",
+        "is_quantized",
+        "is_meta",
+        "is_nested",
+        "is_mkldnn",
+        "is_xpu",
+        "is_mps",
+        "is_sparse_csr",
+    }
 )
 _MARK_NAMES: Final = ("_dynamo_", "_dynacheck_")
 
@@ -155,7 +168,9 @@ class TensorVariable(VariableTracker):
             return tx.constant(op == "!=") if op in ("==", "!=") else NOT_IMPLEMENTED
         return tx.record("call_function", COMPARE[op], [self, other])
 
-    def nb_binary(self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker) -> VariableTracker | object:
+    def nb_binary(
+        self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker
+    ) -> VariableTracker | object:
         if op not in BINARY or not _operand(right if left is self else left):
             return NOT_IMPLEMENTED
         return tx.record("call_function", BINARY[op], [left, right])
@@ -218,7 +233,9 @@ class TensorMethodVariable(CallableVariable):
     def describe(self) -> str:
         return f"Tensor.{self.name}"
 
-    def tp_call(self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]) -> VariableTracker:
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
         return self.owner.call_method(tx, self.name, args, kwargs)
 
     def children(self) -> Sequence[VariableTracker]:

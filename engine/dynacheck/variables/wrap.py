@@ -18,11 +18,16 @@ from dynacheck.guards import Absent, CodeIs, EnumIs, Is, MarksAre, TypeIs, Value
 from dynacheck.sources import ABSENT, CAttr, CellContents, Node, type_lookup
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
-from dynacheck.variables.contexts import ContextMethodVariable, ContextVariable, ExitVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
+from dynacheck.variables.contexts import ContextMethodVariable, ContextVariable, ExitVariable
 from dynacheck.variables.enums import EnumClassVariable, is_enum_class
 from dynacheck.variables.exceptions import ExceptionVariable
-from dynacheck.variables.functions import BoundMethodVariable, ObjectMethodVariable, ObjectVariable, UserFunctionVariable
+from dynacheck.variables.functions import (
+    BoundMethodVariable,
+    ObjectMethodVariable,
+    ObjectVariable,
+    UserFunctionVariable,
+)
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import ClassVariable, PythonModuleVariable, UserObjectVariable
 from dynacheck.variables.sequences import NamedTupleVariable, is_structseq
@@ -43,7 +48,9 @@ def wraps(*types_: type) -> Callable[[Wrapper], Wrapper]:
     return add
 
 
-IDENTITY_FREE: Final = frozenset({int, float, str, bytes, bool, complex, type(None), type(...), tuple, frozenset, slice, range})
+IDENTITY_FREE: Final = frozenset(
+    {int, float, str, bytes, bool, complex, type(None), type(...), tuple, frozenset, slice, range}
+)
 
 
 def wrap_value(tx: Tracer, node: Node) -> VariableTracker:
@@ -136,11 +143,9 @@ def wrap_tensor(tx: Tracer, node: Node, value: torch.Tensor) -> VariableTracker:
     """A tensor, guarded by its metadata; symbolic where its history or a mark asks for it."""
     cls = type(value)
     if cls not in (torch.Tensor, nn.Parameter):
-        if isinstance(value, nn.Parameter) and type_lookup(cls, "__torch_function__") is type_lookup(
+        if (isinstance(value, nn.Parameter) and type_lookup(cls, "__torch_function__") is type_lookup(
             torch.Tensor, "__torch_function__"
-        ):
-            pass
-        elif isinstance(value, nn.parameter.Buffer) if hasattr(nn.parameter, "Buffer") else False:
+        )) or (isinstance(value, nn.parameter.Buffer) if hasattr(nn.parameter, "Buffer") else False):
             pass
         else:
             tx.break_(reasons.TENSOR_KIND, what=cls.__name__)
@@ -169,7 +174,11 @@ def wrap_method(tx: Tracer, node: Node, value: types.MethodType) -> VariableTrac
         context = owner.realize(tx)
         if isinstance(context, ContextVariable):
             function.realize(tx)
-            return ExitVariable(context, node) if name == "__exit__" else ContextMethodVariable(context, name, node)
+            return (
+                ExitVariable(context, node)
+                if name == "__exit__"
+                else ContextMethodVariable(context, name, node)
+            )
     return BoundMethodVariable(function, owner, node)
 
 
@@ -227,7 +236,9 @@ def class_tracker(value: type, node: Node | None) -> VariableTracker:
 def is_user_class(cls: type) -> bool:
     """A class made by Python code, outside the standard library's C types."""
     return bool(cls.__flags__ & (1 << 9)) and not (
-        cls.__module__ in sys.stdlib_module_names and cls.__module__ not in ("typing", "types") and cls.__module__ == "builtins"
+        cls.__module__ in sys.stdlib_module_names
+        and cls.__module__ not in ("typing", "types")
+        and cls.__module__ == "builtins"
     )
 
 
@@ -263,4 +274,13 @@ def absent(tx: Tracer, node: Node) -> None:
     tx.guard(node, Absent())
 
 
-__all__ = ["CellContents", "MarksAre", "TABLE", "absent", "class_tracker", "is_user_class", "wrap_value", "wraps"]
+__all__ = [
+    "TABLE",
+    "CellContents",
+    "MarksAre",
+    "absent",
+    "class_tracker",
+    "is_user_class",
+    "wrap_value",
+    "wraps",
+]

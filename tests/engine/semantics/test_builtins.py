@@ -291,14 +291,17 @@ def test_program(name):
     check("", "", PROGRAMS[name], EXTRA)
 
 
-def test_warning_is_given_on_every_call():
+def test_warning_splits_the_frame_and_is_given_on_every_call():
     def fn(x):
+        y = x + 1
         warnings.warn("careful", DeprecationWarning)
-        return x + 1
+        return y + 1
 
-    run = dynacheck.compile(fn, backend="eager", fullgraph=True)
-    for _ in range(2):
-        with pytest.warns(DeprecationWarning, match="careful") as caught:
-            warnings.simplefilter("always")
-            run(torch.ones(1))
-        assert caught[0].filename == __file__
+    run = dynacheck.compile(fn, backend="eager")
+    with dynacheck.observe() as report:
+        for _ in range(2):
+            with pytest.warns(DeprecationWarning, match="careful") as caught:
+                warnings.simplefilter("always")
+                run(torch.ones(1))
+            assert caught[0].filename == __file__
+    assert len(report.graph_breaks) == 1 and len(report.graphs) == 2
