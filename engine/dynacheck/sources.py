@@ -186,7 +186,8 @@ class Builtin(Accessor):
         return (self.name,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
-        return frame.func.__builtins__.get(self.name, ABSENT)
+        builtins: dict[str, Any] = frame.func.__builtins__  # type: ignore[attr-defined]
+        return builtins.get(self.name, ABSENT)
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         to.load_global(self.name)
@@ -430,7 +431,9 @@ class CellContents(Accessor):
 
 def list_item(obj: list[Any] | tuple[Any, ...], index: int) -> object:
     """Item of a list or tuple (or subclass) by the builtin's own rule, whatever the subclass overrides."""
-    return list.__getitem__(obj, index) if is_a(obj, list) else tuple.__getitem__(obj, index)
+    if is_a(obj, list):
+        return list.__getitem__(obj, index)
+    return tuple.__getitem__(cast("tuple[Any, ...]", obj), index)
 
 
 def dict_item(obj: dict[Any, Any], key: object) -> object:

@@ -86,7 +86,10 @@ def torch_state() -> tuple[str, Callable[[], float]]:
     from torch._C._dynamo.guards import GlobalStateGuard
 
     check = GlobalStateGuard().check
-    return "torch's GlobalStateGuard, from Python", lambda: min(repeat(check, number=10_000, repeat=20)) / 10_000 * 1e9
+    return (
+        "torch's GlobalStateGuard, from Python",
+        lambda: min(repeat(check, number=10_000, repeat=20)) / 10_000 * 1e9,
+    )
 
 
 def main() -> None:
@@ -106,7 +109,9 @@ def main() -> None:
                 for captured in (False, True):
                     _C.force("shortcut", shortcut)
                     how = ("walk", "shortcut")[shortcut] + (", captured" if captured else "")
-                    rows.append((f"{n} parameters, {how}", best(*whole_module(n, captured), max(20, 20_000 // n))))
+                    rows.append(
+                        (f"{n} parameters, {how}", best(*whole_module(n, captured), max(20, 20_000 // n)))
+                    )
     for name, ns in rows:
         sys.stdout.write(f"{name:40} {ns / 1000:9.3f} µs\n")
 

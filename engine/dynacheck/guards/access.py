@@ -33,7 +33,9 @@ def _library() -> str:
 
 def _dtypes() -> list[torch.dtype]:
     """The dtypes whose tensors can be made without a warning; guards on the others run in Python."""
-    found = {name: getattr(torch, name) for name in dir(torch) if not name.startswith(("q", "complex32", "chalf"))}
+    found = {
+        name: getattr(torch, name) for name in dir(torch) if not name.startswith(("q", "complex32", "chalf"))
+    }
     return list({d: None for d in found.values() if isinstance(d, torch.dtype)})
 
 
@@ -79,7 +81,9 @@ def _expected(tensor: torch.Tensor) -> tuple[Any, ...]:
 def _set_up() -> TensorAccess | None:
     with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
         samples = _samples()
-        seen = [(t, t._cdata, torch._C._dispatch_keys(t).raw_repr(), t.layout is torch.strided) for t in samples]
+        seen = [
+            (t, t._cdata, torch._C._dispatch_keys(t).raw_repr(), t.layout is torch.strided) for t in samples
+        ]
         if not _C.setup_tensors(seen, _library()):
             return None
         codes: dict[torch.dtype, int] = {}

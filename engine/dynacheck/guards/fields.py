@@ -99,7 +99,9 @@ def _autocast() -> Iterator[Field]:
 
 def _deterministic() -> Iterator[Field]:
     c, kind = torch._C, "deterministic"
-    yield _context("deterministic algorithms", kind, c._get_deterministic_algorithms, "deterministicAlgorithms")
+    yield _context(
+        "deterministic algorithms", kind, c._get_deterministic_algorithms, "deterministicAlgorithms"
+    )
     warn_only = c._get_deterministic_algorithms_warn_only
     yield _context("deterministic warn only", kind, warn_only, "deterministicAlgorithmsWarnOnly")
     fill = c._get_deterministic_fill_uninitialized_memory

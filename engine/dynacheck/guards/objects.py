@@ -6,7 +6,7 @@ import types
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 from dynacheck.guards.base import Change, Guard, Slots
 from dynacheck.guards.held import Held, constant_key, describe, is_constant, is_native_constant, plain
@@ -117,14 +117,15 @@ class ValueIs(Guard):
         return f"{paths[0]} {'is' if single else '=='} {self.value!r}"
 
 
-_SIZED: Final = (list, tuple, dict, set, frozenset, str, bytes, bytearray, deque, range)
+_SIZED: Final[tuple[Any, ...]] = (list, tuple, dict, set, frozenset, str, bytes, bytearray, deque, range)
 
 
 def builtin_length(value: Any) -> int | None:
     """Length by the rule of the builtin container the value is (or derives from); None when it is none of them."""
     for cls in _SIZED:
         if is_a(value, cls):
-            return cls.__len__(value)
+            length: int = cls.__len__(value)
+            return length
     return None
 
 
@@ -158,13 +159,13 @@ class AnyKey:
 
 
 ANY_KEY: Final = AnyKey()
-Element = Held | tuple[Any, Any] | AnyKey
+Element: TypeAlias = Held | tuple[Any, Any] | AnyKey
 """A constant as (key, value), or what is held by identity."""
 
 
 def _element(value: Any) -> Element:
-    if value is ANY_KEY:
-        return ANY_KEY
+    if isinstance(value, AnyKey):
+        return value
     return (constant_key(value), value) if is_constant(value) else Held(value)
 
 
@@ -235,7 +236,7 @@ class KeysAre(Guard):
 class SetIs(Guard):
     """The set or frozenset (exact type) has exactly these elements: constants by value, others by identity."""
 
-    cls: type
+    cls: type[Any]
     elements: frozenset[Element]
     native_op: ClassVar[str] = "SET"
 
@@ -248,15 +249,15 @@ class SetIs(Guard):
         return ("SET", (self.cls, tuple(map(_element_native, self.elements)))) if native else ("PYCHECK", ())
 
     def check(self, slots: Slots) -> bool:
-        value = slots[0]
+        value: Any = slots[0]
         if type(value) is not self.cls or len(value) != len(self.elements):
             return False
         return all(any(_element_matches(e, v) for v in value) for e in self.elements)
 
     def explain(self, slots: Slots) -> Change:
-        value = slots[0]
+        value: Any = slots[0]
         now: Any = describe(value)
-        if type(value) is self.cls:
+        if self.cls is type(value):
             now = sorted(repr(v) if is_constant(v) else describe(v) for v in value)
         return Change("value", sorted(map(_element_text, self.elements)), now)
 

@@ -56,7 +56,7 @@ class Reading:
         return None if found is None else found ^ self.mask
 
 
-_REDUCTIONS: Final = {(True, True): 0, (False, True): 1, (False, False): 2}
+_REDUCTIONS: Final[dict[Any, int]] = {(True, True): 0, (False, True): 1, (False, False): 2}
 
 
 def code_of(field: Field, value: Any) -> int | None:
@@ -111,7 +111,11 @@ def _find() -> tuple[Reading | None, ...]:
     for i, f in enumerate(FIELDS):
         if f.how == "keys":  # kept relative to a default
             code = code_of(f, f.read())
-            found[i] = [replace(r, mask=v ^ code) for r in found[i] if (v := r.value()) is not None and code is not None]
+            found[i] = [
+                replace(r, mask=v ^ code)
+                for r in found[i]
+                if (v := r.value()) is not None and code is not None
+            ]
     for state in _states():
         with state:
             for i, f in enumerate(FIELDS):

@@ -63,9 +63,10 @@ def _extent(tensor: torch.Tensor) -> tuple[int, int, int] | None:
     """Storage, first and one past the last byte that the tensor covers; None when it covers none."""
     if tensor.layout is not torch.strided or tensor.numel() == 0:
         return None
-    last = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.size(), tensor.stride()))
+    first = int(tensor.storage_offset())
+    last = first + sum((n - 1) * s for n, s in zip(tensor.size(), tensor.stride()))
     size = tensor.element_size()
-    return tensor.untyped_storage()._cdata, tensor.storage_offset() * size, (last + 1) * size
+    return tensor.untyped_storage()._cdata, first * size, (last + 1) * size
 
 
 def overlapping_pairs(tensors: Sequence[torch.Tensor]) -> frozenset[tuple[int, int]]:

@@ -22,7 +22,6 @@ Step = tuple[Any, ...]
 (operator,) with its operands already on the stack. Loads have operands, operators have none."""
 
 
-
 def _where(condition: Any, yes: Any, no: Any) -> Any:
     return yes if condition else no
 

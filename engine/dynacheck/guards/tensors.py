@@ -208,7 +208,8 @@ class MarksAre(Guard):
         return (tuple((name, then.get(name)) for name in MARKS),)
 
     def _extra(self, tensor: Any) -> list[tuple[str, tuple[int, ...], Any]]:
-        have, then, found = instance_dict(tensor) or {}, dict(self.marks), []
+        have, then = instance_dict(tensor) or {}, dict(self.marks)
+        found: list[tuple[str, tuple[int, ...], Any]] = []
         for name in MARKS:
             if name in have:
                 now = have[name]

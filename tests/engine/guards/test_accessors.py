@@ -144,7 +144,17 @@ PLACES = {
     "key at of an ordered dict": (ODICT, KeyAt(1)),
     "key at of a lying dict": (LyingDict({"a": 1}), KeyAt(0)),
     "key at of a list": ([1], KeyAt(0)),
-    "through nothing": (1, DictAttr("a"), Item(0), Key("x"), TypeOf(), TypeAttr("y"), CellContents(), CAttr("z"), KeyAt(1)),
+    "through nothing": (
+        1,
+        DictAttr("a"),
+        Item(0),
+        Key("x"),
+        TypeOf(),
+        TypeAttr("y"),
+        CellContents(),
+        CAttr("z"),
+        KeyAt(1),
+    ),
     "deep": ({"a": [(Thing(),)]}, Key("a"), Item(0), Item(0), DictAttr("attr")),
 }
 
@@ -168,7 +178,16 @@ def test_presence_of_every_place(name, shortcut, guarded):
     there = captures(value, *steps)[1] is not ABSENT
     assert guarded.passes(guarded.program(value, NotAbsent(), at=at), value) == there
     assert guarded.passes(guarded.program(value, Absent(), at=at), value) != there
-    for other in (None, [], {}, (), Thing(), Thing, 1, with_attr(Liar())):  # any value must be looked at safely
+    for other in (
+        None,
+        [],
+        {},
+        (),
+        Thing(),
+        Thing,
+        1,
+        with_attr(Liar()),
+    ):  # any value must be looked at safely
         guarded.passes(guarded.program(value, NotAbsent(), at=at), other)
 
 

@@ -63,7 +63,9 @@ def test_nearest_entry_first_most_recent_of_equals():
     def entry(a, b):
         return compiled(Model(a=a, b=b), ("a", ValueIs(a), LINE), ("b", ValueIs(b), LINE))
 
-    misses = explain_miss([entry(5, 6), entry(1, 7), entry(8, 2), entry(9, 9)], FrameView(f, (Model(a=1, b=2), None)))
+    misses = explain_miss(
+        [entry(5, 6), entry(1, 7), entry(8, 2), entry(9, 9)], FrameView(f, (Model(a=1, b=2), None))
+    )
     assert [m.index for m in misses] == [1, 2, 0, 3]
     assert [len(m.failures) for m in misses] == [1, 1, 2, 2]
     assert all(isinstance(m, EntryFailure) for m in misses)
@@ -101,7 +103,10 @@ def test_relations_name_every_path():
     program = (("size", 0, 0), ("size", 1, 0), ("eq",))
     [miss] = explain_miss([entry(SizeExpression(program))], FrameView(f, (x, torch.ones(3))))
     change = miss.failures[0].change
-    assert change.then == "self.size()[0] == x.size()[0]" and change.now == {"self.size()[0]": 2, "x.size()[0]": 3}
+    assert change.then == "self.size()[0] == x.size()[0]" and change.now == {
+        "self.size()[0]": 2,
+        "x.size()[0]": 3,
+    }
 
 
 def test_a_tensor_that_differs_in_several_ways():

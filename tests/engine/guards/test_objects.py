@@ -61,7 +61,9 @@ class Hostile:
     def _fail(self, *args):
         raise AssertionError("user code ran in a guard")
 
-    __eq__ = __len__ = __bool__ = __getattr__ = __iter__ = __contains__ = __getitem__ = __repr__ = __str__ = _fail
+    __eq__ = __len__ = __bool__ = __getattr__ = __iter__ = __contains__ = __getitem__ = __repr__ = __str__ = (
+        _fail
+    )
     __hash__ = object.__hash__
 
 
@@ -110,7 +112,9 @@ def test_constants_that_compare_equal_have_their_own_keys():
     assert ValueIs(1) != ValueIs(True) and ValueIs(math.nan) == ValueIs(math.nan)
 
 
-@pytest.mark.parametrize("value", [[], {}, set(), Plain(), Color.RED, Number.ONE, (1, []), numpy.zeros(1), Plain])
+@pytest.mark.parametrize(
+    "value", [[], {}, set(), Plain(), Color.RED, Number.ONE, (1, []), numpy.zeros(1), Plain]
+)
 def test_value_refuses_what_is_no_constant(value):
     with pytest.raises(TypeError):
         ValueIs(value)
@@ -263,7 +267,15 @@ def test_sets(guarded):
     then = {1, "a", (2, 3), key, Color.RED}
     compiled = guarded.program(then, SetIs(then))
     assert guarded.passes(compiled, set(then))
-    for other in (frozenset(then), then - {1}, then - {1} | {True}, then - {key} | {Plain()}, then | {5}, list(then), 1):
+    for other in (
+        frozenset(then),
+        then - {1},
+        then - {1} | {True},
+        then - {key} | {Plain()},
+        then | {5},
+        list(then),
+        1,
+    ):
         assert not guarded.passes(compiled, other)
 
 
@@ -272,7 +284,9 @@ def test_has_key(guarded):
         for d in ({}, {key: 0}, HostileDict({key: 0}), {"other": 1}, [key], 5):
             there = isinstance(d, dict) and dict.__contains__(d, key)
             assert guarded.passes(guarded.program(d, HasKey(key)), d) == there
-            assert guarded.passes(guarded.program(d, HasKey(key, False)), d) == (isinstance(d, dict) and not there)
+            assert guarded.passes(guarded.program(d, HasKey(key, False)), d) == (
+                isinstance(d, dict) and not there
+            )
 
 
 def test_presence(guarded):
@@ -371,9 +385,16 @@ def test_attributes_of_c_types(guarded):
         return a
 
     partial = functools.partial(f, 1)
-    cases = [(f, "__defaults__", (2,)), (slice(1, 2), "stop", 2), (range(5), "step", 1), (partial, "args", (1,))]
+    cases = [
+        (f, "__defaults__", (2,)),
+        (slice(1, 2), "stop", 2),
+        (range(5), "step", 1),
+        (partial, "args", (1,)),
+    ]
     for value, name, expected in cases:
-        compiled = guarded.program(value, ValueIs(expected), at=lambda node, name=name: node.child(CAttr(name)))
+        compiled = guarded.program(
+            value, ValueIs(expected), at=lambda node, name=name: node.child(CAttr(name))
+        )
         assert guarded.passes(compiled, value)
 
 

@@ -48,7 +48,12 @@ def test_distinct_remembers_what_passed(guarded):
 
 def test_overlap(guarded):
     x = torch.ones(8)
-    cases = [(x, x[2:], torch.ones(2)), (x[:4], x[4:], x[3:5]), (x, torch.ones(8), torch.ones(8)), (x[:0], x, x.view(2, 4))]
+    cases = [
+        (x, x[2:], torch.ones(2)),
+        (x[:4], x[4:], x[3:5]),
+        (x, torch.ones(8), torch.ones(8)),
+        (x[:0], x, x.view(2, 4)),
+    ]
     for values in cases:
         check = guarded.related(values, StorageOverlap(overlapping_pairs(values)))
         for now in cases:

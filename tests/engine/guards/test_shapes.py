@@ -9,7 +9,26 @@ from dynacheck import _C
 from dynacheck.guards import SizeExpression
 from dynacheck.guards.shapes import OPERATORS, evaluate, infix
 
-EDGES = [0, 1, -1, 2, -2, 3, 7, -7, 10, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63), 2**63, 2**70]
+EDGES = [
+    0,
+    1,
+    -1,
+    2,
+    -2,
+    3,
+    7,
+    -7,
+    10,
+    2**31,
+    2**53,
+    2**53 + 1,
+    -(2**53) - 1,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+    2**63,
+    2**70,
+]
 FLOATS = [0.0, -0.0, 0.5, -1.5, 2.0, 1e300, -1e300, math.inf, math.nan, 2.0**53]
 
 
@@ -76,7 +95,9 @@ def test_what_overflows_is_decided_in_python(guarded):
 
 def test_undefined_fails(guarded):
     for name in ("floordiv", "mod", "truediv"):
-        check = guarded.related((1, 1), SizeExpression((("int", 0), ("int", 1), (name,), ("const", 0), ("ge",))))
+        check = guarded.related(
+            (1, 1), SizeExpression((("int", 0), ("int", 1), (name,), ("const", 0), ("ge",)))
+        )
         assert check(1, 1) and not check(1, 0)
 
 
@@ -145,7 +166,12 @@ def test_text():
 def test_explanations(guarded):
     program = (("const", 2), ("size", 0, 0), ("le",))
     change = SizeExpression(program).changes((torch.ones(1),), ["x"])[0]
-    assert (change.kind, change.then, change.now, change.detail) == ("size", "2 <= x.size()[0]", 1, "size of dim 0")
+    assert (change.kind, change.then, change.now, change.detail) == (
+        "size",
+        "2 <= x.size()[0]",
+        1,
+        "size of dim 0",
+    )
     both = (("size", 0, 0), ("size", 1, 0), ("eq",))
     change = SizeExpression(both).changes((torch.ones(1), torch.ones(2)), ["x", "y"])[0]
     assert (change.kind, change.now) == ("expression", {"x.size()[0]": 1, "y.size()[0]": 2})

@@ -25,7 +25,7 @@ from dynacheck.guards import (
     install,
     mirror,
 )
-from dynacheck.sources import CAttr, CellContents, FrameView, Item, KeyAt, Root, SlotAttr
+from dynacheck.sources import CAttr, CellContents, FrameView, KeyAt, Root, SlotAttr
 from torch import nn
 
 
@@ -75,7 +75,10 @@ MUTATIONS = {
     "t_ without grad": (lambda m: no_grad(weight(m).t_), False),
     "resize_ without grad": (lambda m: no_grad(lambda: weight(m).data.resize_(2, 8)), True),
     "to meta": (lambda m: m.to(device="meta"), False),
-    "new parameter of the same shape": (lambda m: setattr(m.seq[0], "weight", nn.Parameter(torch.randn(4, 4))), True),
+    "new parameter of the same shape": (
+        lambda m: setattr(m.seq[0], "weight", nn.Parameter(torch.randn(4, 4))),
+        True,
+    ),
     "new parameter of another shape": (
         lambda m: m.seq[0]._parameters.__setitem__("weight", nn.Parameter(torch.randn(4, 5))),
         False,
@@ -88,17 +91,26 @@ MUTATIONS = {
     "a Linear of another size": (lambda m: m.seq.__setitem__(0, nn.Linear(4, 5, bias=False)), False),
     "append": (lambda m: m.seq.append(nn.Linear(4, 4, bias=False)), False),
     "_modules replaced": (lambda m: m.seq.__dict__.__setitem__("_modules", {}), False),
-    "_modules replaced by its equal": (lambda m: m.seq.__dict__.__setitem__("_modules", dict(m.seq._modules)), True),
+    "_modules replaced by its equal": (
+        lambda m: m.seq.__dict__.__setitem__("_modules", dict(m.seq._modules)),
+        True,
+    ),
     "_parameters replaced": (lambda m: m.seq[0].__dict__.__setitem__("_parameters", {}), False),
     "__dict__ replaced": (lambda m: setattr(m.seq[0], "__dict__", {}), False),
-    "__dict__ replaced by its equal": (lambda m: setattr(m.seq[0], "__dict__", dict(m.seq[0].__dict__)), True),
+    "__dict__ replaced by its equal": (
+        lambda m: setattr(m.seq[0], "__dict__", dict(m.seq[0].__dict__)),
+        True,
+    ),
     "a gradient appears": (lambda m: m(X).sum().backward(), True),
     "a value changes in place": (lambda m: no_grad(lambda: weight(m).add_(1)), True),
     "the weight stops being a leaf": (
         lambda m: (weight(m).requires_grad_(False), weight(m).mul_(torch.ones(4, 4, requires_grad=True))),
         True,
     ),
-    "another class of weight": (lambda m: setattr(weight(m), "__class__", type("P2", (nn.Parameter,), {})), False),
+    "another class of weight": (
+        lambda m: setattr(weight(m), "__class__", type("P2", (nn.Parameter,), {})),
+        False,
+    ),
     "share_memory": (lambda m: m.share_memory(), True),
     "half": (lambda m: m.half(), False),
     "an unrelated attribute": (lambda m: setattr(m.seq[0], "zzz", 1), True),
@@ -118,7 +130,10 @@ MUTATIONS = {
     "two weights become one": (lambda m: setattr(m.seq[1], "weight", weight(m)), False),
     "an argument becomes a weight": (lambda m: m._buffers.__setitem__("scale", m.seq[1].weight), False),
     "Linear.forward patched": (lambda m: replaced_class(m, "forward", other_forward), False),
-    "Linear.forward's code": (lambda m: setattr(nn.Linear.forward, "__code__", other_forward.__code__), False),
+    "Linear.forward's code": (
+        lambda m: setattr(nn.Linear.forward, "__code__", other_forward.__code__),
+        False,
+    ),
     "an unrelated class attribute": (lambda m: replaced_class(m, "unrelated", 1), True),
 }
 
@@ -142,7 +157,9 @@ def test_after_a_mutation(name, calls, shortcut, modules, linear):
     for _ in range(calls):
         assert mirror(compiled, frame)
     if shortcut == "shortcut":
-        assert compiled.program.stats()["hits"] == 2 * (calls - 1)  # the module's, and what all read of classes
+        assert compiled.program.stats()["hits"] == 2 * (
+            calls - 1
+        )  # the module's, and what all read of classes
     mutate(m)
     for _ in range(3):
         assert mirror(compiled, frame) == holds
@@ -152,7 +169,9 @@ def test_after_a_mutation(name, calls, shortcut, modules, linear):
             assert all(a is b.fetch(frame) for a, b in zip(captured, compiled.capture))
 
 
-@pytest.mark.parametrize("first", ["eval", "requires_grad_(False)", "half", "new parameter of the same shape", "__dict__ replaced"])
+@pytest.mark.parametrize(
+    "first", ["eval", "requires_grad_(False)", "half", "new parameter of the same shape", "__dict__ replaced"]
+)
 def test_mutations_one_after_another(first, shortcut, modules, linear):
     for second in MUTATIONS:
         m = Net()
@@ -287,7 +306,11 @@ def guard_structure(box):
         node.attr("slotted").child(SlotAttr("value")): [ValueIs(1.5)],
         node.attr("function"): [CodeIs(box.function)],
         node.attr("function").child(CAttr("__defaults__")).item(0): [ValueIs(3)],
-        node.attr("function").child(CAttr("__closure__")).item(0).child(CellContents()).child(SlotAttr("value")): [ValueIs(1.5)],
+        node.attr("function")
+        .child(CAttr("__closure__"))
+        .item(0)
+        .child(CellContents())
+        .child(SlotAttr("value")): [ValueIs(1.5)],
         node.attr("cell").child(CellContents()): [ValueIs(5)],
         node.attr("chosen"): [SetIs({1, 2})],
         node.attr("queue"): [LengthIs(2)],
@@ -439,7 +462,13 @@ def test_globals_and_modules(shortcut):
     assert not mirror(compiled, frame)
     math.pi = pi
     assert mirror(compiled, frame)
-    other = types.FunctionType(f.__code__, {"GLOBAL_NUMBER": 1, "torch": torch, "__builtins__": __builtins__}, "g", None, f.__closure__)
+    other = types.FunctionType(
+        f.__code__,
+        {"GLOBAL_NUMBER": 1, "torch": torch, "__builtins__": __builtins__},
+        "g",
+        None,
+        f.__closure__,
+    )
     assert mirror(compiled, FrameView(other, ())) and mirror(compiled, frame)
 
 
@@ -453,7 +482,12 @@ def test_free_variables(shortcut):
     root = Root(frame)
     node = root.free("box", 0).child(CellContents())
     install(node, TypeIs(Box), None)
-    for place, value in ((node.attr("a"), 1), (node.attr("b").attr("c"), 1), (node.attr("d"), 1), (node.attr("e"), 2)):
+    for place, value in (
+        (node.attr("a"), 1),
+        (node.attr("b").attr("c"), 1),
+        (node.attr("d"), 1),
+        (node.attr("e"), 2),
+    ):
         install(place, ValueIs(value), None)
     compiled = build_program(root, None)
     for _ in range(3):

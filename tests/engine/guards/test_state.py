@@ -83,10 +83,17 @@ STATES = {
     "autocast cpu float16": (lambda: torch.autocast("cpu", torch.float16), "autocast"),
     "autocast cpu without cache": (lambda: torch.autocast("cpu", cache_enabled=False), "autocast"),
     "autocast dtype": (
-        lambda: switched(lambda d: torch.set_autocast_dtype("cpu", d), lambda: torch.get_autocast_dtype("cpu"), torch.float16),
+        lambda: switched(
+            lambda d: torch.set_autocast_dtype("cpu", d),
+            lambda: torch.get_autocast_dtype("cpu"),
+            torch.float16,
+        ),
         "autocast",
     ),
-    "default dtype": (lambda: switched(torch.set_default_dtype, torch.get_default_dtype, torch.float64), "default_dtype"),
+    "default dtype": (
+        lambda: switched(torch.set_default_dtype, torch.get_default_dtype, torch.float64),
+        "default_dtype",
+    ),
     "default device": (default_device, "default_device"),
     "device context": (lambda: torch.device("meta"), "default_device"),
     "deterministic": (lambda: deterministic(False), "deterministic"),
@@ -115,8 +122,14 @@ STATES = {
         ),
         "global_state",
     ),
-    "flash": (lambda: switched(torch.backends.cuda.enable_flash_sdp, torch.backends.cuda.flash_sdp_enabled, False), "global_state"),
-    "math": (lambda: switched(torch.backends.cuda.enable_math_sdp, torch.backends.cuda.math_sdp_enabled, False), "global_state"),
+    "flash": (
+        lambda: switched(torch.backends.cuda.enable_flash_sdp, torch.backends.cuda.flash_sdp_enabled, False),
+        "global_state",
+    ),
+    "math": (
+        lambda: switched(torch.backends.cuda.enable_math_sdp, torch.backends.cuda.math_sdp_enabled, False),
+        "global_state",
+    ),
     "mkldnn": (lambda: flag("mkldnn_enabled", False), "global_state"),
     "cudnn": (lambda: flag("cudnn_enabled", False), "global_state"),
     "two": (lambda: contextlib.ExitStack(), None),

@@ -200,7 +200,10 @@ def test_changes_name_every_part():
 
 def test_text():
     text = TensorMatch.of(torch.ones(2, 3), {0}).text(["L['a']"])
-    assert text == "check_tensor(L['a'], torch.float32, device=None, requires_grad=False, size=[None, 3], stride=[3, 1])"
+    assert (
+        text
+        == "check_tensor(L['a'], torch.float32, device=None, requires_grad=False, size=[None, 3], stride=[3, 1])"
+    )
     assert "Parameter" in TensorMatch.of(torch.nn.Parameter(torch.ones(2))).text(["p"])
 
 

@@ -67,7 +67,9 @@ class Other(Thing):
 def program():
     def child(accessor, operand, slot=-1):
         name = node("DICTATTR", "name", value("child"))
-        return node(accessor, operand, type_is(Child), kids=[name, node("DICTATTR", "missing", ABSENT)], slot=slot)
+        return node(
+            accessor, operand, type_is(Child), kids=[name, node("DICTATTR", "missing", ABSENT)], slot=slot
+        )
 
     table = [node("KEY", "a", value(1)), node("KEY", "b", length(2), kids=[node("ITEM", 1, value(2))])]
     attributes = [
@@ -267,7 +269,9 @@ def test_globals():
 
 def test_ordered_dicts():
     d = collections.OrderedDict(a=1, b=2, c=3, d=4)
-    nodes = (node("LOCAL", 0, keys("a", "b", "c", "d"), kids=[node("KEY", k, value(v)) for k, v in d.items()]),)
+    nodes = (
+        node("LOCAL", 0, keys("a", "b", "c", "d"), kids=[node("KEY", k, value(v)) for k, v in d.items()]),
+    )
     p = _C.GuardProgram((None, nodes, (), 0, ()))
     assert p.check((d,), f) and p.check((d,), f)
     d.move_to_end("a")
