@@ -191,9 +191,10 @@ void torch_functions_back(int state) {
 
 #define EXPR_STEPS(X)                                                                                                \
     X(size)                                                                                                          \
-    X(stride) X(offset) X(int) X(float) X(const) X(constf) X(add) X(sub) X(mul) X(floordiv) X(mod) X(truediv) X(pow) \
-        X(min) X(max) X(neg) X(abs) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or) X(not) X(where) X(tofloat)      \
-            X(bitand) X(bitor)
+    X(stride)                                                                                                        \
+    X(offset) X(int) X(float) X(const) X(constf) X(add) X(sub) X(mul) X(floordiv) X(mod) X(truediv) X(pow) X(min)    \
+        X(max) X(neg) X(abs) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or) X(not) X(where) X(tofloat) X(bitand)   \
+            X(bitor)
 #define AS_STEP(name) EX_##name,
 #define AS_NAME(name) #name,
 enum { EXPR_STEPS(AS_STEP) EX_COUNT };
@@ -457,9 +458,8 @@ static void find_global_state(void) {
     if (torch_api.functions_state == NULL || torch_api.functions_set == NULL) torch_api.functions_length = NULL;
 }
 
-/* The one offset at which every sample holds its key set; 0 when there isn't exactly one, -1: error. */
+/* The first offset at which every sample holds its key set; 0: none, -1: error. */
 static int find_keys(PyObject *samples) {
-    int found = 0, at = 0;
     for (int offset = 8; offset <= 192; offset += 8) {
         int all = 1;
         for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(samples); i++) {
@@ -468,10 +468,9 @@ static int find_keys(PyObject *samples) {
             if (PyErr_Occurred()) return -1;
             all = *(uint64_t *)(tensor_impl(PyTuple_GET_ITEM(sample, 0)) + offset) == keys;
         }
-        found += all;
-        at = all ? offset : at;
+        if (all) return offset;
     }
-    return found == 1 ? at : 0;
+    return 0;
 }
 
 /* Does a plain tensor keep rank, sizes and strides at this offset? */
@@ -496,10 +495,10 @@ static int keeps_type(PyObject *v, int offset) {
     return there == ((uint32_t)dtype | (uint32_t)(uint8_t)device << 16 | (uint32_t)(uint8_t)index << 24);
 }
 
-/* The one offset that suits every plain sample; 0 when there isn't exactly one. */
-static int find_offset(PyObject *samples, int (*suits)(PyObject *, int), int step) {
+/* The one offset before the keys that suits every plain sample; 0 when there isn't exactly one. */
+static int find_offset(PyObject *samples, int (*suits)(PyObject *, int), int size, int step) {
     int found = 0, at = 0;
-    for (int offset = 8; offset < torch_api.keys_offset; offset += step) {
+    for (int offset = 8; offset + size <= torch_api.keys_offset; offset += step) {
         int all = 1;
         for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(samples); i++) {
             PyObject *sample = PyList_GET_ITEM(samples, i);
@@ -542,8 +541,8 @@ static PyObject *py_setup_tensors(PyObject *module, PyObject *args) {
     torch_api.keys_offset = find_keys(samples);
     if (torch_api.keys_offset < 0) return NULL;
     if (torch_api.keys_offset == 0) Py_RETURN_FALSE;
-    torch_api.rank_offset = find_offset(samples, keeps_dims, 8);
-    torch_api.type_offset = torch_api.rank_offset == 0 ? 0 : find_offset(samples, keeps_type, 4);
+    torch_api.rank_offset = find_offset(samples, keeps_dims, 8 * (1 + 2 * INLINE_DIMS), 8);
+    torch_api.type_offset = torch_api.rank_offset == 0 ? 0 : find_offset(samples, keeps_type, 4, 4);
     PyObject *type = (PyObject *)Py_TYPE(PyTuple_GET_ITEM(PyList_GET_ITEM(samples, 0), 0));
     Py_XSETREF(torch_api.tensor_type, (PyTypeObject *)Py_NewRef(type));
     torch_api.ready = 1;

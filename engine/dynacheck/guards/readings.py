@@ -62,8 +62,8 @@ _REDUCTIONS: Final[dict[Any, int]] = {(True, True): 0, (False, True): 1, (False,
 def code_of(field: Field, value: Any) -> int | None:
     """The number that the native read gives for a value; None when only reading it tells."""
     if field.how == "functions":
-        disabled, modes = value
-        return len(modes) << 8 | disabled
+        disabled: int = value[0]
+        return len(value[1]) << 8 | disabled
     if isinstance(value, int):
         return int(value)
     if isinstance(value, torch.dtype):
