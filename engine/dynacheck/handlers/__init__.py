@@ -12,6 +12,7 @@ from dynacheck.handlers import (
     operators,
     outside,
     signatures,
+    stdlib,
     supers,
     torch_functions,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "operators",
     "outside",
     "signatures",
+    "stdlib",
     "supers",
     "torch_functions",
     "views",

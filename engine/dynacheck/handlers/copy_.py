@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import UNKNOWN_CALL
+from dynacheck.sources import type_lookup
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.functions import CallableVariable
 from dynacheck.variables.mappings import DictVariable
+from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SequenceVariable, TupleVariable
 from dynacheck.variables.sets import AbstractSetVariable, FrozenSetVariable
 from dynacheck.variables.slices import RangeVariable, SliceVariable
@@ -26,7 +29,10 @@ def shallow(tx: Tracer, x: VariableTracker) -> VariableTracker:
     if isinstance(x, _COPIED):
         return x.call_method(tx, "copy", [], {})
     method = _method(tx, x, "__copy__")
-    return tx.call(method, []) if method is not None else _refuse(tx, "copy.copy", x)
+    if method is not None:
+        return tx.call(method, [])
+    made = _twin(tx, x, lambda value: value)
+    return _refuse(tx, "copy.copy", x) if made is None else made
 
 
 @handles(copy.deepcopy)
@@ -59,7 +65,48 @@ def _deep(tx: Tracer, x: VariableTracker, memo: dict[VariableTracker, VariableTr
     if isinstance(x, AbstractSetVariable):
         elements: VariableTracker = type(x).of(tx, [_deep(tx, e, memo) for e in x.items(tx)])
         return elements
-    return _refuse(tx, "copy.deepcopy", x)
+    method = _method(tx, x, "__deepcopy__")
+    if method is not None and isinstance(x, UserObjectVariable):
+        return tx.call(method, [DictVariable({})])
+    twin = _twin(tx, x, lambda value: _deep(tx, value, memo), memo)
+    return _refuse(tx, "copy.deepcopy", x) if twin is None else twin
+
+
+_PROTOCOL = (
+    "__reduce__",
+    "__reduce_ex__",
+    "__getstate__",
+    "__setstate__",
+    "__getnewargs__",
+    "__getnewargs_ex__",
+)
+
+
+def _twin(
+    tx: Tracer,
+    x: VariableTracker,
+    copy_of: Callable[[VariableTracker], VariableTracker],
+    memo: dict[VariableTracker, VariableTracker] | None = None,
+) -> VariableTracker | None:
+    """Another object of the same class whose attributes are copies; None where the class has a protocol of its own."""
+    if type(x) is not UserObjectVariable or x.base is not None or not x.cls.__flags__ & HEAP_TYPE:
+        return None
+    if any(type_lookup(x.cls, name) is not type_lookup(object, name) for name in _PROTOCOL):
+        return None
+    if any("__slots__" in c.__dict__ for c in x.cls.__mro__):
+        return None
+    attributes = tx.instance_dict(x).realize(tx)
+    if not isinstance(attributes, DictVariable):
+        return None
+    twin = UserObjectVariable(x.cls)
+    if memo is not None:
+        memo[x] = twin
+    for name, value in list(attributes.content(tx).values()):
+        twin.attrs[name.as_constant(tx)] = copy_of(value)
+    return twin
+
+
+HEAP_TYPE = 1 << 9
 
 
 def _deep_tuple(

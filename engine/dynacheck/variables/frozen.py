@@ -1,0 +1,118 @@
+"""Immutable objects of C code whose methods depend on nothing else: compiled patterns and matches; weak references."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from dynacheck.guards import Is
+from dynacheck.sources import ABSENT, Node, type_lookup
+from dynacheck.variables.base import NOT_IMPLEMENTED, NotConstant, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.methods import BuiltinMethodVariable, BuiltinObject
+from dynacheck.variables.results import CONTAINERS, fold, python_value
+from dynacheck.variables.wrap import wraps
+
+
+class FrozenVariable(BuiltinObject):
+    """A pattern or a match: its methods are run for real on constants."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any, node: Node | None = None) -> None:
+        super().__init__(node)
+        self.value = value
+
+    def get_type(self) -> type:
+        return type(self.value)
+
+    def sample(self) -> Any:
+        return self.value
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        found = type_lookup(type(self.value), name)
+        if name == "__class__" or found is ABSENT or callable(found):
+            return super().tp_getattro(tx, name)
+        return fold(tx, getattr, self.value, name)
+
+    def call_method(
+        self, tx: Tracer, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        try:
+            values = [python_value(tx, a) for a in args]
+            named = {k: python_value(tx, v) for k, v in kwargs.items()}
+        except NotConstant:
+            self.unmodelled(tx, f"the method {name!r} with arguments that aren't constants")
+        if name == "finditer":
+            self.unmodelled(tx, f"the method {name!r}")
+        return fold(tx, getattr(self.value, name), *values, **named)
+
+    def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
+        return self.call_method(tx, "__getitem__", [key], {})
+
+    def nb_bool(self, tx: Tracer) -> bool:
+        return True
+
+    def hash_key(self, tx: Tracer) -> Any:
+        return self.value
+
+    def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
+        if op not in ("==", "!=") or not isinstance(other, FrozenVariable):
+            return NOT_IMPLEMENTED
+        return tx.constant((self.value == other.value) is (op == "=="))
+
+    def tp_repr(self, tx: Tracer) -> VariableTracker:
+        return fold(tx, repr, self.value)
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        value = self.value
+        if not isinstance(value, re.Pattern):
+            raise NotImplementedError("a match can't be rebuilt")
+        to.call_helper(re.compile, lambda: to.load_const(value.pattern), lambda: to.load_const(value.flags))
+        to.remember(self)
+
+
+@wraps(re.Pattern)
+def wrap_pattern(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    """A pattern, by identity."""
+    tx.guard(node, Is(value))
+    return FrozenVariable(value, node)
+
+
+CONTAINERS[re.Pattern] = lambda tx, value: FrozenVariable(value)
+CONTAINERS[re.Match] = lambda tx, value: FrozenVariable(value)
+
+
+class WeakReferenceVariable(BuiltinObject):
+    """A weak reference made in the frame; its object is alive while the frame runs."""
+
+    __slots__ = ("target",)
+    python_type = weakref.ReferenceType
+
+    def __init__(self, target: VariableTracker) -> None:
+        super().__init__()
+        self.target = target
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        if name == "__call__":
+            return BuiltinMethodVariable(self, name)
+        return super().tp_getattro(tx, name)
+
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        return self.target
+
+    def nb_bool(self, tx: Tracer) -> bool:
+        return True
+
+    def hash_key(self, tx: Tracer) -> Any:
+        return (WeakReferenceVariable, self.target.realize(tx).hash_key(tx))
+
+    def children(self) -> Sequence[VariableTracker]:
+        return (self.target,)
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.call_helper(weakref.ref, lambda: to.load(self.target))
+        to.remember(self)
