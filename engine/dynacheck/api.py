@@ -140,6 +140,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
         inner: Any = fn.__func__ if isinstance(fn, MethodType) else fn
         inner._torchdynamo_disable = True
         inner._torchdynamo_disable_msg = reason
+        inner._torchdynamo_disable_recursive = False
         return fn
     off = _C.HookOff(fn)
 
@@ -150,6 +151,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
         functools.update_wrapper(disabled, fn)
     disabled._torchdynamo_disable = True  # type: ignore[attr-defined]
     disabled._torchdynamo_disable_msg = reason  # type: ignore[attr-defined]
+    disabled._torchdynamo_disable_recursive = True  # type: ignore[attr-defined]
     return disabled
 
 

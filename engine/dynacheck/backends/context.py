@@ -17,8 +17,10 @@ from dynacheck.graph.symbolic import torch_source
 from dynacheck.guards import Same, StorageOverlap
 from dynacheck.guards.base import relate
 from dynacheck.guards.relations import overlapping_pairs
+from dynacheck.sources import DictAttr, Node
 
 _numbers = count()
+_STATE = (DictAttr("_buffers"), DictAttr("_parameters"))
 
 
 class LazyContext(_guards.TracingContext):
@@ -140,6 +142,30 @@ def _install_guards(context: _guards.TracingContext, captured: CapturedGraph) ->
             tensors: list[torch.Tensor] = [node.peek() for node in nodes]
             relation = StorageOverlap(overlapping_pairs(tensors))
         relate(nodes[0].root, relation, nodes, None)
+    _guard_overlap(context, captured)
+
+
+def _guard_overlap(context: _guards.TracingContext, captured: CapturedGraph) -> None:
+    """Hold inputs to how they overlap in memory, if the backend made the graph's writes to them its own.
+
+    torch.compile doesn't while shapes are static, and is wrong when the same function then gets other views.
+    Parameters and buffers are taken to have storage of their own.
+    """
+    infos = getattr(context.fw_metadata, "input_info", ())
+    mutated = {i for i, info in enumerate(infos) if info.mutates_data or info.mutates_storage_metadata}
+    inputs = [
+        (i, spec.node)
+        for i, spec in enumerate(captured.inputs)
+        if spec.what == "tensor" and not _owned(spec.node)
+    ]
+    if len(inputs) > 1 and any(i in mutated for i, _ in inputs):
+        nodes = [node for _, node in inputs]
+        relate(nodes[0].root, StorageOverlap(overlapping_pairs([n.peek() for n in nodes])), nodes, None)
+
+
+def _owned(node: Node) -> bool:
+    """Whether a tensor is a module's parameter or buffer."""
+    return node.parent is not None and node.parent.accessor in _STATE
 
 
 def calling(fn: GraphCompiler, keywords: Mapping[str, Any]) -> Callable[[CapturedGraph], Callable[..., Any]]:

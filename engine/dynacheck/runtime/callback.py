@@ -72,7 +72,8 @@ def _left_alone(func: FunctionType, state: _C.CodeState) -> bool:
     if interop.is_torch_disabled(func):
         # torch's own wrapper runs all below it as it is; a function that bears the mark itself is left out
         # alone
-        if why is not None:
+        recursive = func.__dict__.get("_torchdynamo_disable_recursive", why is not None)
+        if recursive:
             state.skip_recursive = True
         else:
             state.skip = True

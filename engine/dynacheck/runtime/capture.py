@@ -70,7 +70,8 @@ class GraphHandOver:
 
 
 def _forget_source(cls: type) -> None:
-    """Take the generated source of a graph that died out of FX's and linecache's tables, which keep it for good.
+    """Take the generated source of a graph that died out of FX's and linecache's tables, which keep it for
+    good.
 
     Args:
         cls: the class that FX made for the GraphModule.

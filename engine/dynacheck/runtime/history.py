@@ -25,7 +25,8 @@ CHANGED: Final = _Changed()
 
 
 class _Other:
-    """In place of a value: another kind of thing was seen. A number after a tensor counts as changed, as with torch."""
+    """In place of a value: another kind of thing was seen. A number after a tensor counts as changed, as
+    with torch."""
 
     def __repr__(self) -> str:
         return "<another kind>"
@@ -44,8 +45,8 @@ class Seen:
 
     Attributes:
         number: the int or float, CHANGED, NOT_A_NUMBER, or None if nothing was seen.
-        sizes: per dimension; CHANGED as a whole when the number of dimensions differs; NOT_A_TENSOR, or None if
-            nothing was seen.
+        sizes: per dimension; CHANGED as a whole when the number of dimensions differs; NOT_A_TENSOR, or None
+            if nothing was seen.
         strides: likewise; a stride that follows from the size of another dimension is ("after", that
             dimension).
     """

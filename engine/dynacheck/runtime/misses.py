@@ -11,6 +11,7 @@ from dynacheck import _C
 from dynacheck.events import ChangeRow, EntryMiss
 from dynacheck.guards import Failure, explain_miss
 from dynacheck.runtime.codes import EntryRecord
+from dynacheck.runtime.spelling import spelled
 from dynacheck.sources import FrameView
 
 
@@ -26,8 +27,12 @@ def explain(
         args: values of its argument slots.
     """
     mine = [e for e in entries if e.region is region and isinstance(e.owner, EntryRecord)]
-    found = explain_miss([e.owner.guards for e in mine], FrameView(func, args))  # type: ignore[attr-defined]
-    misses = [EntryMiss(_index(mine[failure.index]), tuple(map(_row, failure.failures))) for failure in found]
+    frame = FrameView(func, args)
+    found = explain_miss([e.owner.guards for e in mine], frame)  # type: ignore[attr-defined]
+    misses = [
+        EntryMiss(_index(mine[entry.index]), tuple(_row(failure, frame) for failure in entry.failures))
+        for entry in found
+    ]
     misses += [EntryMiss(_index(e), (), True) for e in entries if e.region is not region]
     return tuple(misses)
 
@@ -37,12 +42,12 @@ def _index(entry: _C.Entry) -> int:
     return entry.owner.index
 
 
-def _row(failure: Failure) -> ChangeRow:
+def _row(failure: Failure, frame: FrameView) -> ChangeRow:
     change, where = failure.change, failure.where
     file, line, text = ("", 0, "") if where is None else (where.file, where.line, where.text)
     return ChangeRow(
         change.kind,
-        failure.user_path,
+        spelled(failure, frame),
         failure.path,
         change.then,
         change.now,

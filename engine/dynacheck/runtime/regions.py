@@ -128,7 +128,8 @@ class Regions:
 
 
 def _kept_by(backend: Callable[..., Any]) -> dict[tuple[Any, ...], _C.Region] | None:
-    """Where a callable keeps its regions: among its attributes, or those of the object that it is a method of."""
+    """Where a callable keeps its regions: among its attributes, or those of the object that it is a method
+    of."""
     owner = backend.__self__ if isinstance(backend, MethodType) else backend
     attributes = None if isinstance(owner, type) else instance_dict(owner)
     if attributes is None:

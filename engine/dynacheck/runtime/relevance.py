@@ -30,7 +30,7 @@ def concerns_tensors(func: types.FunctionType, args: tuple[Any, ...]) -> bool:
             return True
         if isinstance(value, (torch.Tensor, torch.nn.Module)):
             return True
-        if getattr(value, "__module__", None) is not None and _from_torch(value):
+        if _from_torch(value):
             return True
     seen: set[int] = set()
     if any(_holds_tensor(value, seen, _DEPTH) for value in args):
@@ -40,7 +40,10 @@ def concerns_tensors(func: types.FunctionType, args: tuple[Any, ...]) -> bool:
 
 
 def _from_torch(value: Any) -> bool:
-    module = value.__module__
+    """A function or class of torch, imported by name."""
+    if not isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
+        return False
+    module = getattr(value, "__module__", None) or type(getattr(value, "__self__", None)).__module__
     return isinstance(module, str) and (module == "torch" or module.startswith("torch."))
 
 
@@ -56,11 +59,11 @@ def _holds_tensor(value: Any, seen: set[int], depth: int) -> bool:
     cls = type(value)
     if cls in _PLAIN or depth == 0:
         return False
-    if issubclass(cls, (torch.Tensor, torch.nn.Module)) or (
-        cls is type and issubclass(value, (torch.Tensor, torch.nn.Module))
-    ):
+    if isinstance(value, type):
+        return issubclass(value, (torch.Tensor, torch.nn.Module))
+    if issubclass(cls, (torch.Tensor, torch.nn.Module)):
         return True
-    if id(value) in seen or isinstance(value, (types.FunctionType, types.ModuleType, type)):
+    if id(value) in seen or isinstance(value, (types.FunctionType, types.ModuleType)):
         return False
     seen.add(id(value))
     if isinstance(value, (list, tuple, set, frozenset)):

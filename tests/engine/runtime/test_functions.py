@@ -29,7 +29,11 @@ def test_it_is_a_plain_function(x):
     compiled = dynacheck.compile(f, backend="eager")
     assert inspect.isfunction(compiled)
     assert inspect.signature(compiled) == inspect.signature(f)
-    assert (compiled.__name__, compiled.__qualname__, compiled.__doc__) == (f.__name__, f.__qualname__, "Adds.")
+    assert (compiled.__name__, compiled.__qualname__, compiled.__doc__) == (
+        f.__name__,
+        f.__qualname__,
+        "Adds.",
+    )
     assert compiled.__module__ == f.__module__ and compiled.__wrapped__ is f and compiled.note == "kept"
     compiled.own = 1
     assert not hasattr(f, "own")

@@ -79,7 +79,9 @@ def test_the_limit_is_shared_by_compiles_of_one_function(backend, x):
 
     with configured(recompile_limit=2):
         for number in range(4):
-            dynacheck.compile(f, backend="eager" if number == 0 else backend, dynamic=bool(number % 2))(x, True)
+            dynacheck.compile(f, backend="eager" if number == 0 else backend, dynamic=bool(number % 2))(
+                x, True
+            )
     assert len(dynacheck.cache_entries(f)) == 2
 
 

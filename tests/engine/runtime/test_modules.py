@@ -94,7 +94,9 @@ def test_a_guard_failure_and_a_hit(net, backend, seen, x):
     assert [c.outcome for c in seen.calls] == ["miss", "hit", "miss"]
     assert [c.function for c in seen.calls] == ["Net.forward"] * 3
     (recompile,) = seen.recompiles
-    assert recompile.cause.startswith("recompile:value:self.scale@") and recompile.cause.endswith(":Net.forward")
+    assert recompile.cause.startswith("recompile:value:self.scale@") and recompile.cause.endswith(
+        ":Net.forward"
+    )
     assert (recompile.changes[0].then, recompile.changes[0].now) == (2.0, 3.0)
     assert recompile.changes[0].text == "return self.drop(self.layer(x)) * self.scale"
     assert recompile.trigger.text == "torch.testing.assert_close(compiled(x), net(x))"
@@ -144,7 +146,9 @@ def test_a_compiled_module_compiled_again(net, backend, x):
 def test_modules_of_torch_share_one_wrapper(backend, seen):
     for width in range(2, 5):
         layer = nn.Linear(3, width)
-        torch.testing.assert_close(dynacheck.compile(layer, backend=backend)(torch.ones(3)), layer(torch.ones(3)))
+        torch.testing.assert_close(
+            dynacheck.compile(layer, backend=backend)(torch.ones(3)), layer(torch.ones(3))
+        )
     assert len(backend) == 3 and seen.counts["cache_entries"] == 3 and len(seen.recompiles) == 2
 
 
