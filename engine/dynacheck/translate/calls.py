@@ -12,21 +12,20 @@ import torch
 from torch import nn
 
 from dynacheck import interop, reasons
-from dynacheck.graph.oracle import OperatorRaised
 from dynacheck.guards import Is
-from dynacheck.handlers import annotations, registry, skip, torch_operators, torch_tensors
+from dynacheck.handlers import annotations as annotation_handlers
+from dynacheck.handlers import registry, skip, torch_operators, torch_tensors
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, type_lookup
 from dynacheck.translate.arguments import bind_arguments
 from dynacheck.translate.tracing import Tracing
 from dynacheck.variables import abstract, exceptions, families
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
-from dynacheck.variables.generators import GeneratorVariable
-from dynacheck.variables.modules import CONTAINERS, NNModuleVariable
+from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import ClassVariable, UserObjectVariable
 from dynacheck.variables.tensor import TensorVariable
 
-GENERATOR, COROUTINES = 0x20, 0x80 | 0x200
+COROUTINES = 0x80 | 0x200
 
 
 class Calls(Tracing):
@@ -51,7 +50,7 @@ class Calls(Tracing):
     def _handled(
         self, value: Any, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker | None:
-        handler = registry.lookup(value) or annotations.lookup(value)
+        handler = registry.lookup(value) or annotation_handlers.lookup(value)
         return None if handler is None else handler(self, *args, **kwargs)
 
     def call_object(
@@ -65,8 +64,10 @@ class Calls(Tracing):
         if target is not None:
             return self.record("call_function", target, args, kwargs)
         method = torch_operators.method_name(value)
-        if method is not None and args and isinstance(args[0].realize(self), TensorVariable):
-            return args[0].realize(self).call_method(self, method, list(args[1:]), kwargs)
+        if method is not None and args:
+            tensor = args[0].realize(self)
+            if isinstance(tensor, TensorVariable):
+                return tensor.call_method(self, method, list(args[1:]), kwargs)
         if (
             isinstance(
                 value,
@@ -98,8 +99,10 @@ class Calls(Tracing):
             if target is not None:
                 return self.record("call_function", target, args, kwargs)
             method = torch_operators.method_name(value)
-            if method is not None and args and isinstance(args[0].realize(self), TensorVariable):
-                return args[0].realize(self).call_method(self, method, list(args[1:]), kwargs)
+            if method is not None and args:
+                tensor = args[0].realize(self)
+                if isinstance(tensor, TensorVariable):
+                    return tensor.call_method(self, method, list(args[1:]), kwargs)
             if fn.node is not None and _compiled_from(value):  # compiled inside compiled
                 return self.call(
                     self.wrap(fn.node.child(DictAttr("_torchdynamo_orig_callable"))), args, kwargs
@@ -126,17 +129,14 @@ class Calls(Tracing):
         if code.co_flags & COROUTINES:
             self.break_(reasons.UNKNOWN_CALL, what=f"the coroutine function {fn.describe()}")
         if args and isinstance(args[0], LazyVariable) and issubclass(args[0].get_type(), nn.Module):
-            args[0].realize(
-                self
-            )  # a module handed to a call is looked at, as torch does: its type is guarded
+            args[0].realize(self)  # a module handed to a call is looked at, as torch does: its type is guarded
         bound = bind_arguments(self, fn, args, kwargs)
-        frame = self.new_frame(code, bound, fn)
-        if code.co_flags & GENERATOR:
-            return frame.make_generator()
-        return frame.run()
+        return self.run_frame(code, bound, fn)
 
-    def new_frame(self, code: CodeType, bound: dict[str, VariableTracker], fn: UserFunctionVariable) -> Any:
-        """A frame for an inlined call."""
+    def run_frame(
+        self, code: CodeType, bound: dict[str, VariableTracker], fn: UserFunctionVariable
+    ) -> VariableTracker:
+        """What an inlined call gives: its result, or a generator that owns the new frame."""
         raise NotImplementedError
 
     # -- methods
@@ -204,9 +204,9 @@ class Calls(Tracing):
         if found is not None:
             return found
         target = owner.base or owner if isinstance(owner, UserObjectVariable) else owner
-        method = getattr(target, "call_method", None)
-        if target is not None and method is not None:
-            return method(self, name, list(args), dict(kwargs))  # type: ignore[no-any-return]
+        method: Callable[..., VariableTracker] | None = getattr(target, "call_method", None)
+        if method is not None:
+            return method(self, name, list(args), dict(kwargs))
         self.break_(reasons.UNKNOWN_CALL, what=f"{base.__name__}.{name} on {owner.describe()}")
 
     def _object_method(
@@ -306,8 +306,7 @@ class Calls(Tracing):
     ) -> None:
         torch_tensors.store_attribute(self, tensor, name, value)
 
-    def graph_call(self, target: Any, args: Sequence[Any], meta: Any = None) -> Any:
-        """Record a call without a result that trackers see (a change of ambient state)."""
+    def graph_call(self, target: Any, args: Sequence[Any]) -> Any:
         return self.attempt.graph.call("call_function", target, list(args), {}, self.stack_lines())
 
     def object_attribute(self, owner: ObjectVariable, name: str) -> VariableTracker:
@@ -435,5 +434,3 @@ def _compiled_from(value: FunctionType) -> bool:
 def _is_torch(value: Any) -> bool:
     return str(getattr(value, "__module__", "") or "").startswith("torch")
 
-
-__all__ = ["CONTAINERS", "Calls", "DictAttr", "GeneratorVariable", "OperatorRaised"]

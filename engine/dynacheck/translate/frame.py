@@ -32,7 +32,7 @@ from dynacheck.variables.objects import PythonModuleVariable
 from dynacheck.variables.tensor import TensorVariable
 
 GENERATOR = 0x20
-_rows: ByCode[tuple[opcode_table.Row, ...]] = ByCode()
+_rows: ByCode[tuple[opcode_table.Row | None, ...]] = ByCode()
 _TABLE = opcode_table.table(versions.PYTHON)
 
 
@@ -60,7 +60,6 @@ class Frame(Calls):
 
     Args:
         attempt: the attempt the frame belongs to.
-        parent: the calling frame; None for the frame that the hook handed in.
         code: its code.
         locals_: the bound arguments.
         globals_: its globals.
@@ -70,14 +69,12 @@ class Frame(Calls):
     def __init__(
         self,
         attempt: Attempt,
-        parent: Frame | None,
         code: CodeType,
         locals_: dict[str, VariableTracker],
         globals_: dict[str, Any],
         function: UserFunctionVariable | None,
     ) -> None:
         self.attempt = attempt
-        self.parent = parent
         self.code = code
         self.decoded = decode(code)
         self.rows = rows_of(self.decoded, code)
@@ -201,8 +198,11 @@ class Frame(Calls):
             self.code.co_filename, self.inst.lineno or self.code.co_firstlineno, self.code.co_qualname
         )
 
-    def new_frame(self, code: CodeType, bound: dict[str, VariableTracker], fn: UserFunctionVariable) -> Frame:
-        return Frame(self.attempt, self, code, bound, fn.globals, fn)
+    def run_frame(
+        self, code: CodeType, bound: dict[str, VariableTracker], fn: UserFunctionVariable
+    ) -> VariableTracker:
+        frame = Frame(self.attempt, code, bound, fn.globals, fn)
+        return GeneratorVariable(frame) if code.co_flags & GENERATOR else frame.run()
 
     # -- as a generator's frame
     def held(self) -> list[VariableTracker]:
@@ -224,10 +224,6 @@ class Frame(Calls):
             kwargs.update(self.string_items(self.locals[names[named + bool(code.co_flags & VARARGS)]]))
         assert self.function is not None
         return self.function, args, kwargs
-
-    def make_generator(self) -> GeneratorVariable:
-        """The generator that owns this frame."""
-        return GeneratorVariable(self)
 
     def _step(self) -> Step:
         attempt = self.attempt
@@ -426,17 +422,25 @@ class Frame(Calls):
             self.push(ExitVariable(real))
             entered = real.enter(self)
         else:
-            cls = real.get_type()
             for name in ("__enter__", "__exit__"):
-                if not abstract.has(real, name):
-                    self.raise_(
-                        TypeError,
-                        f"{cls.__name__!r} object does not support the context manager protocol"
-                        + (" (missed __exit__ method)" if name == "__exit__" else ""),
-                    )
+                self._check_manager(real, name)
             self.push(abstract.getattr_(self, real, "__exit__"))
             entered = self.call(abstract.getattr_(self, real, "__enter__"), [])
         self.push(entered)
+
+    def _check_manager(self, manager: VariableTracker, name: str) -> None:
+        if not abstract.has(manager, name):
+            kind = manager.get_type().__name__
+            missed = " (missed __exit__ method)" if name == "__exit__" else ""
+            self.raise_(
+                TypeError, f"{kind!r} object does not support the context manager protocol{missed}"
+            )
+
+    def special_method(self, owner: VariableTracker, name: str) -> VariableTracker:
+        real = owner.realize(self)
+        if not isinstance(real, ContextVariable):
+            self._check_manager(real, name)
+        return abstract.getattr_(self, real, name)
 
     def active_blocks(self) -> tuple[list[WithBlock], bool]:
         """The `with` blocks that the current instruction is in, outermost first, and whether it is in any other block."""

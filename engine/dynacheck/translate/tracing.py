@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 import torch
 
 from dynacheck import reasons
-from dynacheck.bytecode.decode import DecodedCode
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, Oracle, UnsupportedOperator
 from dynacheck.graph.recorder import GraphRecorder
@@ -23,7 +22,7 @@ from dynacheck.sources import ABSENT, Captured, FrameView, Node, Root, UserLine
 from dynacheck.translate.effects import SideEffects
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.variables import exceptions
-from dynacheck.variables.base import GraphBreak, LazyVariable, ObservedException, VariableTracker
+from dynacheck.variables.base import GraphBreak, LazyVariable, ObservedException, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
 from dynacheck.variables.functions import ObjectVariable, UserFunctionVariable
@@ -72,19 +71,18 @@ class Attempt:
         self.refs: dict[int, TensorVariable] = {}  # trackers of tensors by their ref
         self.storages: dict[int, Any] = {}
         self.cells: dict[int, CellVariable] = {}
-        self.frames: list[Any] = []  # running frames, outermost first
+        self.frames: list[Tracing] = []  # running frames, outermost first
         self.modules: list[tuple[str, Any]] = []  # entered nn.Modules: (path, class)
         self.warnings: list[Any] = []
-        self.state: dict[str, Any] = {}
+        self.state: dict[Any, Any] = {}
 
 
-class Tracing:
-    """The Tracer half of a frame's translator."""
+class Tracing(Tracer):
+    """What a frame's translator does without running anything."""
 
     attempt: Attempt
-    decoded: DecodedCode
     code: types.CodeType
-    parent: Any
+    exceptions: list[VariableTracker]
 
     # -- where we are
     @property
@@ -100,7 +98,7 @@ class Tracing:
         return self.attempt.env
 
     @property
-    def state(self) -> Any:
+    def state(self) -> dict[Any, Any]:
         return self.attempt.state
 
     @property
@@ -114,8 +112,8 @@ class Tracing:
     def where(self) -> UserLine | None:
         for frame in reversed(self.attempt.frames):
             if not skip.is_library_file(frame.code.co_filename):
-                return frame.line()  # type: ignore[no-any-return]
-        return self.attempt.frames[0].line() if self.attempt.frames else None  # type: ignore[no-any-return]
+                return frame.line()
+        return self.attempt.frames[0].line() if self.attempt.frames else None
 
     def stack_lines(self) -> tuple[UserLine, ...]:
         """The lines of all running frames, outermost first."""
@@ -123,10 +121,10 @@ class Tracing:
 
     # -- values and guards
     def wrap(self, node: Node) -> VariableTracker:
-        tracker = node.tracker
+        tracker: VariableTracker | None = node.tracker
         if tracker is None:
             tracker = node.tracker = LazyVariable(node)
-        return tracker  # type: ignore[no-any-return]
+        return tracker
 
     def wrap_now(self, node: Node) -> VariableTracker:
         value = node.peek()
@@ -183,7 +181,7 @@ class Tracing:
         make = CONTAINERS.get(type(value))
         return ConstantVariable(value) if make is None else make(self, value)
 
-    def object(self, value: object) -> VariableTracker:
+    def object(self, value: Any) -> VariableTracker:
         if is_constant_value(value):
             return ConstantVariable(value)
         known = self.attempt.by_id.get(id(value))
@@ -213,7 +211,7 @@ class Tracing:
             return ObjectVariable(value)
         return self.wrap(self.constant_node(value)).realize(self) if _weakly(value) else ObjectVariable(value)
 
-    def constant_node(self, value: object) -> Node:
+    def constant_node(self, value: Any) -> Node:
         """A node for an object without a path, held weakly by the entry."""
         root = self.attempt.root
         key = id(value)
@@ -249,19 +247,19 @@ class Tracing:
     def handled_exception(self) -> VariableTracker | None:
         for frame in reversed(self.attempt.frames):
             if frame.exceptions:
-                return frame.exceptions[-1]  # type: ignore[no-any-return]
+                return frame.exceptions[-1]
         return None
 
-    def raise_(self, exc_type: type[BaseException], *args: object) -> NoReturn:
+    def raise_(self, exc_type: type[BaseException], *args: Any) -> NoReturn:
         values = [a if isinstance(a, VariableTracker) else self.constant(a) for a in args]
         raise ObservedException(exceptions.new_exception(self, exc_type, values))
 
-    def break_(self, reason: Reason, **fields: object) -> NoReturn:
+    def break_(self, reason: Reason, **fields: Any) -> NoReturn:
         broke = GraphBreak(reason, **fields)
         broke.stack = self.stack_lines()
         raise broke
 
-    def give_up(self, reason: Reason, **fields: object) -> NoReturn:
+    def give_up(self, reason: Reason, **fields: Any) -> NoReturn:
         """Break where torch doesn't split but skips the frame."""
         broke = GraphBreak(reason, **fields)
         broke.stack = self.stack_lines()

@@ -157,7 +157,7 @@ def _size_guards(env: SymbolicEnv | None) -> list[Installed]:
 def root_frame(attempt: Attempt, request: TranslateRequest) -> Frame:
     """The frame that the hook handed in, with its arguments as lazy locals."""
     func = request.func
-    frame = Frame(attempt, None, func.__code__, {}, func.__globals__, None)
+    frame = Frame(attempt, func.__code__, {}, func.__globals__, None)
     for index, name in enumerate(frame.decoded.argument_names):
         frame.locals[name] = frame.wrap(attempt.root.local(name, index))
     return frame

@@ -12,8 +12,9 @@ lives for one translation attempt.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias
 
+from dynacheck.graph.facts import TensorRef
 from dynacheck.guards.base import Guard
 from dynacheck.reasons import UNKNOWN_OPERATION, Reason
 from dynacheck.sources import Emitter, Node, Root, UserLine
@@ -66,6 +67,9 @@ class CantRebuild(Exception):
 NOT_IMPLEMENTED = object()
 """What a binary slot returns when it does not know the other operand."""
 
+Concrete: TypeAlias = Any
+"""A tracker of a class above this file, named in the docstring of the method that takes it."""
+
 
 class Rebuilder(Emitter, Protocol):
     """What reconstruction may emit, beyond loading sources. Each call appends instructions."""
@@ -95,6 +99,12 @@ class Rebuilder(Emitter, Protocol):
     def load_class(self, cls: type) -> None:
         """Push a class of the user's."""
 
+    def load_const_type(self, cls: type) -> None:
+        """Push a builtin class."""
+
+    def load_module(self, name: str) -> None:
+        """Push a module of sys.modules."""
+
     def pop(self) -> None: ...
     def dup(self) -> None: ...
     def store_attr(self, name: str) -> None:
@@ -110,7 +120,9 @@ class Rebuilder(Emitter, Protocol):
 class Tracer(Protocol):
     """What a tracker, handler or opcode may ask of the translator of a frame."""
 
-    root: Root
+    @property
+    def root(self) -> Root:
+        """The attempt's trie of sources."""
 
     # where we are
     def where(self) -> UserLine | None:
@@ -123,11 +135,18 @@ class Tracer(Protocol):
     def wrap_now(self, node: Node) -> VariableTracker:
         """The tracker of a sourced value by its exact type, with the guards that it needs."""
 
+    def wrap_tensor(self, node: Node, value: Any) -> VariableTracker:
+        """The tracker of a sourced tensor."""
+
+    def wrap_result(self, node: Any, value: Any) -> VariableTracker:
+        """The tracker of what a recorded operator (an fx.Node) returns."""
+
     def guard(self, node: Node, guard: Guard) -> None: ...
     def guard_absent(self, node: Node) -> None:
         """Assume that the path leads nowhere (no such attribute, key or global; an empty cell)."""
 
     def guard_length(self, node: Node, length: int) -> None: ...
+    def guard_range(self, node: Node, value: range) -> None: ...
     def class_node(self, cls: type) -> Node:
         """The node of a class reached through a weak cell (for attributes that instances find on their class)."""
 
@@ -137,14 +156,20 @@ class Tracer(Protocol):
     def constant(self, value: object) -> VariableTracker:
         """The tracker of a constant of an exact builtin type."""
 
-    def object(self, value: object) -> VariableTracker:
+    def object(self, value: Any) -> VariableTracker:
         """The tracker of an object that is known without a source and is the same in every process run: a builtin, a
         function or class of torch or the standard library, a constant. Anything else is an internal error."""
 
-    # running
-    def sequence_iterator(self, owner: VariableTracker) -> VariableTracker:
-        """The iterator of an object that has `__getitem__` but no `__iter__`."""
+    def class_variable(self, cls: type) -> VariableTracker:
+        """The tracker of a class."""
 
+    def class_of(self, value: VariableTracker) -> VariableTracker:
+        """`type(value)`."""
+
+    def tuple_of(self, items: Sequence[VariableTracker]) -> VariableTracker:
+        """A new tuple."""
+
+    # calls
     def call(
         self,
         fn: VariableTracker,
@@ -154,19 +179,19 @@ class Tracer(Protocol):
         """Call as the program would: a handler, a graph operator, inlining; or break."""
 
     def call_object(
-        self, fn: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+        self, fn: Concrete, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
         """Call an ObjectVariable: a handler, a graph operator, a break."""
 
     def call_function(
-        self, fn: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+        self, fn: Concrete, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
         """Call a UserFunctionVariable: a handler, a graph operator, inlining, a break."""
 
     def call_class(
-        self, cls: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+        self, cls: Concrete, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
-        """Call a user's class: a new object."""
+        """Call a class (an ObjectVariable): a new object."""
 
     def call_named_method(
         self,
@@ -177,55 +202,151 @@ class Tracer(Protocol):
     ) -> VariableTracker:
         """Call a C method of an object by name."""
 
-    def call_module(
-        self, module: VariableTracker, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    def call_base_method(
+        self,
+        owner: VariableTracker,
+        base: type,
+        name: str,
+        args: Sequence[VariableTracker],
+        kwargs: dict[str, VariableTracker],
     ) -> VariableTracker:
-        """Call an nn.Module: hooks and forward."""
+        """Call a C method of a builtin base on an object, past the overrides of its class."""
 
-    def object_attribute(self, owner: VariableTracker, name: str) -> VariableTracker:
-        """An attribute of an ObjectVariable."""
+    def call_module(
+        self, module: Concrete, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """Call an NNModuleVariable: hooks and forward."""
+
+    def call_tensor_method(
+        self,
+        tensor: Concrete,
+        name: str,
+        args: Sequence[VariableTracker],
+        kwargs: dict[str, VariableTracker],
+    ) -> VariableTracker:
+        """Call a method of a TensorVariable: answered from metadata, recorded, or a break."""
 
     def call_python(
         self, fn: Callable[..., Any], *args: VariableTracker, **kwargs: VariableTracker
     ) -> VariableTracker:
         """Inline one of the engine's own Python functions (a polyfill)."""
 
-    def raise_(self, exc_type: type[BaseException], *args: object) -> NoReturn:
+    def call_next(self, method: VariableTracker) -> VariableTracker | None:
+        """Call a `__next__`; None at StopIteration."""
+
+    def decorate_with_context(self, context: VariableTracker, args: list[VariableTracker]) -> VariableTracker:
+        """Call a modelled context manager: it decorates a function."""
+
+    # what CPython's object model does above the slots
+    def truth(self, value: VariableTracker) -> bool:
+        """`bool(value)`."""
+
+    def contains_by_iteration(self, owner: VariableTracker, item: VariableTracker) -> VariableTracker:
+        """`item in owner` for an object without `__contains__`."""
+
+    def sequence_iterator(self, owner: VariableTracker) -> VariableTracker:
+        """The iterator of an object that has `__getitem__` but no `__iter__`."""
+
+    def iterate_tensor(self, tensor: Concrete) -> VariableTracker:
+        """The iterator of a TensorVariable."""
+
+    # attributes
+    def object_attribute(self, owner: Concrete, name: str) -> VariableTracker:
+        """An attribute of an ObjectVariable."""
+
+    def property_getter(self, node: Node, raw: property) -> VariableTracker:
+        """The getter of a property that a class has at the node."""
+
+    def property_setter(self, node: Node, raw: property, which: str) -> VariableTracker:
+        """Its `fset` or `fdel`."""
+
+    def unwrap_method(self, node: Node, raw: Any) -> VariableTracker:
+        """The function of a staticmethod or classmethod."""
+
+    def bind_object(self, owner: VariableTracker, name: str, raw: Any, node: Node) -> VariableTracker:
+        """A class attribute with a C `__get__` through an instance."""
+
+    def instance_dict(self, owner: Concrete) -> VariableTracker:
+        """The `__dict__` of a UserObjectVariable."""
+
+    def builtin_base(self, node: Node, value: Any) -> VariableTracker | None:
+        """The data of the builtin class that a sourced object's class derives from."""
+
+    def module_entry(self, module: Concrete, container: str, name: str) -> VariableTracker | None:
+        """What the frame stored in an NNModuleVariable as a parameter, buffer or submodule."""
+
+    def store_module_attribute(self, module: Concrete, name: str, value: VariableTracker) -> None:
+        """`nn.Module.__setattr__` on an NNModuleVariable."""
+
+    def store_tensor_attribute(self, tensor: Concrete, name: str, value: VariableTracker | None) -> None:
+        """Store, or delete when value is None, an attribute of a TensorVariable."""
+
+    # exceptions and breaks
+    def raise_(self, exc_type: type[BaseException], *args: Any) -> NoReturn:
         """Raise an exception in the traced program."""
 
     @property
     def handled_exception(self) -> VariableTracker | None:
         """What `sys.exception()` gives here: the exception handled by this frame, else by a caller."""
 
-    def break_(self, reason: Reason, **fields: object) -> NoReturn: ...
+    def break_(self, reason: Reason, **fields: Any) -> NoReturn: ...
+    def give_up(self, reason: Reason, **fields: Any) -> NoReturn:
+        """Break where torch doesn't split but skips the frame."""
 
-    # graph
+    # graph and metadata
     def record(
-        self, op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None
+        self,
+        op: str,
+        target: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any] | None = None,
+        function: Any = None,
     ) -> VariableTracker:
         """Record an operator ("call_function" or "call_method") on trackers, propagate metadata, wrap the result."""
 
-    # side effects on objects that existed before the frame
-    def mutated(self, value: VariableTracker) -> None:
-        """The tracker's contents no longer equal the object's: write them back at the end of the frame."""
+    def graph_input(self, node: Node, ref: TensorRef) -> Any:
+        """The fx.Node of a sourced tensor."""
 
-    def is_new(self, value: VariableTracker) -> bool:
-        """Whether the object was made in this frame."""
+    def graph_call(self, target: Any, args: Sequence[Any]) -> Any:
+        """Record a call without a result that trackers see (a change of ambient state)."""
 
-    @property
-    def effects(self) -> Any:
-        """The frame's side effects (`translate.effects.SideEffects`)."""
+    def oracle_attribute(self, ref: TensorRef, name: str, *args: Any, **kwargs: Any) -> Any:
+        """A tensor's metadata, by the oracle."""
 
-    @property
-    def state(self) -> Any:
-        """Traced ambient state (grad mode, autocast, ...), changed by traced context managers."""
+    def size_of(self, tensor: Concrete) -> VariableTracker:
+        """The `torch.Size` of a TensorVariable."""
 
+    def size_item(self, tensor: Concrete, index: int) -> VariableTracker:
+        """One size of a TensorVariable."""
+
+    # symbols
     @property
     def env(self) -> Any:
         """The attempt's SymbolicEnv, or None in a static attempt."""
 
     def need_symbols(self) -> NoReturn:
         """Restart the attempt with a symbolic environment."""
+
+    def symbol_for_number(self, node: Node, value: int | float) -> VariableTracker | None:
+        """The symbol that a sourced number becomes, or None where it stays a constant."""
+
+    def evaluate_symbolic(self, target: Callable[..., Any], operands: list[Any]) -> Any:
+        """An operation on symbols and numbers, by the symbolic environment."""
+
+    def specialize(self, sym: Any) -> Any:
+        """The value of a symbol, which the frame then depends on."""
+
+    # side effects on objects that existed before the frame
+    def mutated(self, value: VariableTracker) -> None:
+        """The tracker's contents no longer equal the object's: write them back at the end of the frame."""
+
+    @property
+    def effects(self) -> Any:
+        """The frame's side effects (`translate.effects.SideEffects`)."""
+
+    @property
+    def state(self) -> dict[Any, Any]:
+        """What handlers keep for the attempt: stores to modules."""
 
 
 class VariableTracker:

@@ -37,7 +37,7 @@ def plainly(fn: Callable[[], Any]) -> Outcome:
 def interpreted(fn: Any) -> Outcome:
     """What the interpreter over trackers gives."""
     attempt = Attempt(FrameView(fn, ()), Speculation(), Oracle(), Static(), None, False, Config())
-    frame = Frame(attempt, None, fn.__code__, {}, fn.__globals__, None)
+    frame = Frame(attempt, fn.__code__, {}, fn.__globals__, None)
     try:
         return "value", python_value(frame, frame.run())
     except ObservedException as observed:
