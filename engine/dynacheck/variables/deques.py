@@ -12,6 +12,7 @@ from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import integer, is_integer, natively, text
 from dynacheck.variables.iterators import NativeIterator
+from dynacheck.variables.replay import replace_deque
 from dynacheck.variables.sequences import ListVariable, SequenceVariable
 
 
@@ -170,9 +171,3 @@ class DequeVariable(SequenceVariable):
 
 def _same(item: VariableTracker) -> VariableTracker:
     return item
-
-
-def replace_deque(target: deque[Any], items: tuple[Any, ...]) -> None:
-    """Give a deque new contents, by deque's own rule (used by rewritten code)."""
-    deque.clear(target)
-    deque.extend(target, items)

@@ -7,9 +7,9 @@ from types import FunctionType
 
 from dynacheck.sources import type_lookup
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
+from dynacheck.variables.classes import ClassVariable
 from dynacheck.variables.coerce import natively
 from dynacheck.variables.iterators import NativeIterator
-from dynacheck.variables.objects import ClassVariable
 from dynacheck.variables.results import fold, python_value
 
 

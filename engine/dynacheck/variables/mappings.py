@@ -17,6 +17,7 @@ from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, Variabl
 from dynacheck.variables.coerce import data, holds_itself, text
 from dynacheck.variables.iterators import NativeIterator
 from dynacheck.variables.methods import BuiltinObject, unhashable
+from dynacheck.variables.replay import add_items, clear, discard_key, store_item
 from dynacheck.variables.results import python_value
 
 Pair = tuple[VariableTracker, VariableTracker]
@@ -169,7 +170,9 @@ class DictVariable(BuiltinObject):
 
     def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
         if item.node is not None and self.node is not None and not self.cleared:
-            tx.guard(self.node, LengthIs(dict.__len__(self.node.peek())))  # as torch: the key itself may change
+            tx.guard(
+                self.node, LengthIs(dict.__len__(self.node.peek()))
+            )  # as torch: the key itself may change
         return tx.constant(self.lookup(tx, item) is not None)
 
     # -- writing
@@ -189,7 +192,9 @@ class DictVariable(BuiltinObject):
             if not key.is_constant():
                 self.content(tx)
             if not self.writes and not self.cleared:
-                tx.guard(self.node, LengthIs(dict.__len__(self.node.peek())))  # what is written to keeps its size
+                tx.guard(
+                    self.node, LengthIs(dict.__len__(self.node.peek()))
+                )  # what is written to keeps its size
             self.changing(tx)
             write = self.writes.get(found)
             if write is None:
@@ -449,33 +454,6 @@ def pairs_of(tx: Tracer, value: VariableTracker) -> list[Pair]:
             )
         pairs.append((two[0], two[1]))
     return pairs
-
-
-def _rule(target: dict[Any, Any]) -> Any:
-    return OrderedDict if isinstance(target, OrderedDict) else dict
-
-
-def clear(target: dict[Any, Any]) -> None:
-    """Empty a dict by its builtin base's rule (used by rewritten code)."""
-    _rule(target).clear(target)
-
-
-def add_items(target: dict[Any, Any], items: dict[Any, Any]) -> None:
-    """Add items by the builtin base's rule (used by rewritten code)."""
-    store = _rule(target).__setitem__
-    for key, value in items.items():
-        store(target, key, value)
-
-
-def discard_key(target: dict[Any, Any], key: Any) -> None:
-    """Delete a key, if it is there, by the builtin base's rule (used by rewritten code)."""
-    if dict.__contains__(target, key):
-        _rule(target).__delitem__(target, key)
-
-
-def store_item(target: dict[Any, Any], key: Any, value: Any) -> None:
-    """Store an item by the builtin base's rule (used by rewritten code)."""
-    _rule(target).__setitem__(target, key, value)
 
 
 class OrderedDictVariable(DictVariable):

@@ -9,7 +9,7 @@ from types import BuiltinMethodType, MappingProxyType
 from typing import Any, Final, NoReturn
 
 from dynacheck.sources import ABSENT, Node, type_lookup
-from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import NOT_IMPLEMENTED, CantRebuild, Rebuilder, Tracer, VariableTracker
 
 BINARY_DUNDERS: Final = MappingProxyType(
     {
@@ -201,6 +201,10 @@ class BuiltinObject(VariableTracker):
         """Called before the contents change."""
         if self.node is not None:
             tx.mutated(self)
+
+    def fill(self, to: Rebuilder, owner: VariableTracker) -> None:
+        """Emit code that gives `owner`, an empty object of a subclass, these contents."""
+        raise CantRebuild(self.describe())
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         data = getattr(self, "a_" + name, None)

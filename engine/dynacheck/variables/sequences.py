@@ -17,6 +17,7 @@ from dynacheck.variables.coerce import data, holds_itself, integer, is_integer, 
 from dynacheck.variables.iterators import IndexIterator
 from dynacheck.variables.members import bind_member
 from dynacheck.variables.methods import BuiltinObject, unhashable
+from dynacheck.variables.replay import replace_items
 from dynacheck.variables.results import python_value
 from dynacheck.variables.slices import SliceVariable
 
@@ -323,11 +324,6 @@ class ListVariable(SequenceVariable):
 
     def write_back(self, to: Rebuilder) -> None:
         self.fill(to, self)
-
-
-def replace_items(target: list[Any], items: list[Any]) -> None:
-    """Give a list new contents, by list's own rule (used by rewritten code)."""
-    list.__setitem__(target, slice(None), items)
 
 
 class _Sortable:

@@ -16,6 +16,7 @@ from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, Variabl
 from dynacheck.variables.coerce import data, natively, text
 from dynacheck.variables.iterators import NativeIterator
 from dynacheck.variables.methods import BuiltinObject, unhashable
+from dynacheck.variables.replay import replace_elements
 from dynacheck.variables.results import python_value
 
 _ALGEBRA: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -345,9 +346,3 @@ def argument(tx: Tracer, value: VariableTracker) -> Argument:
     for item in abstract.iterate(tx, value):
         elements.setdefault(item.realize(tx).hash_key(tx), item.realize(tx))
     return Argument(list(elements), elements)
-
-
-def replace_elements(target: set[Any], elements: set[Any]) -> None:
-    """Give a set new contents, by set's own rule (used by rewritten code)."""
-    set.intersection_update(target, elements)
-    set.update(target, elements)

@@ -200,7 +200,7 @@ class Output(collections.OrderedDict):
             raise AttributeError(name) from None
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def cached(n):
     return n * 3
 
@@ -220,47 +220,114 @@ def plus_one(v):
 
 
 EXTRA = {
-    n: v
-    for n, v in list(globals().items())
-    if n[:1].isupper() or n in ("cached", "plus_one", "doubled")
+    n: v for n, v in list(globals().items()) if n[:1].isupper() or n in ("cached", "plus_one", "doubled")
 }
 
 PROGRAMS = {
     "len, bool, in": "v = Vector(1, 2)\nresult = len(v), bool(v), bool(Vector(0)), 1 in v, 5 in v",
     "items": "v = Vector(1, 2)\nv[0] = 5\ndel v[1]\nresult = v[0], list(v), v.v",
-    "operators": "result = (Vector(1) + Vector(2)).v, sum([Vector(1), Vector(2)]).v, Vector(1) == Vector(1), Vector(1) != Vector(2)",
-    "order": "result = Vector(1) < Vector(2), max(Vector(1), Vector(3)).v, [w.v for w in sorted([Vector(3), Vector(1)])]",
-    "conversions": "v = Vector(1, 2)\nresult = int(v), float(v), abs(v), round(v), round(v, 2), [10, 20][v], hex(v), range(5)[v]",
-    "text": "v = Vector(1, 2)\nresult = repr(v), str(v), f'{v:spec}', f'{v!r}', format(v, 'q'), '%s' % v, '{}'.format(v), '%r|%s' % (v, v)",
+    "operators": (
+        "result = (Vector(1) + Vector(2)).v, sum([Vector(1), Vector(2)]).v, Vector(1) == Vector(1), "
+        "Vector(1) != Vector(2)"
+    ),
+    "order": (
+        "result = Vector(1) < Vector(2), max(Vector(1), Vector(3)).v, "
+        "[w.v for w in sorted([Vector(3), Vector(1)])]"
+    ),
+    "conversions": (
+        "v = Vector(1, 2)\nresult = int(v), float(v), abs(v), round(v), round(v, 2), [10, 20][v], "
+        "hex(v), range(5)[v]"
+    ),
+    "text": (
+        "v = Vector(1, 2)\nresult = repr(v), str(v), f'{v:spec}', f'{v!r}', format(v, 'q'), "
+        "'%s' % v, '{}'.format(v), '%r|%s' % (v, v)"
+    ),
     "call": "v = Vector(1)\nresult = v(5, k=2), callable(v), callable(Sequence())",
-    "reversed and iter": "v = Vector(1, 2)\nresult = list(reversed(v)), list(Sequence()), 10 in Sequence(), list(Countdown(3)), max(Countdown(3))",
+    "reversed and iter": (
+        "v = Vector(1, 2)\nresult = list(reversed(v)), list(Sequence()), 10 in Sequence(), "
+        "list(Countdown(3)), max(Countdown(3))"
+    ),
     "next": "c = Countdown(2)\nresult = next(c), next(c), next(c, 'end'), list(c)",
     "next raises": "next(Countdown(0))",
     "zip of user iterators": "result = list(zip(Sequence(), Countdown(5)))",
-    "map and filter": "result = list(map(Vector.__len__, [Vector(1), Vector()])), list(filter(None, [0, 1])), list(filter(lambda s: s, ['', 'a']))",
-    "getattr, setattr": "v = Vector()\nsetattr(v, 'z', x)\nresult = getattr(v, 'z'), hasattr(v, 'q'), getattr(v, 'q', 3), vars(v)['z']\ndelattr(v, 'z')\nresult = result, hasattr(v, 'z')",
+    "map and filter": (
+        "result = list(map(Vector.__len__, [Vector(1), Vector()])), list(filter(None, [0, 1])), "
+        "list(filter(lambda s: s, ['', 'a']))"
+    ),
+    "getattr, setattr": (
+        "v = Vector()\nsetattr(v, 'z', x)\nresult = getattr(v, 'z'), hasattr(v, 'q'), getattr(v, "
+        "'q', 3), vars(v)['z']\ndelattr(v, 'z')\nresult = result, hasattr(v, 'z')"
+    ),
     "missing attribute": "Vector().nothing",
     "unhashable": "hash(Vector())",
     "not iterable": "list(5)",
-    "isinstance": "v = Vector()\nresult = isinstance(v, Vector), isinstance(v, (int, Vector)), isinstance(v, collections.abc.Sized), isinstance(v, collections.abc.Iterable), isinstance(v, collections.abc.Callable), issubclass(Vector, object)",
+    "isinstance": (
+        "v = Vector()\nresult = isinstance(v, Vector), isinstance(v, (int, Vector)), isinstance(v, "
+        "collections.abc.Sized), isinstance(v, collections.abc.Iterable), isinstance(v, "
+        "collections.abc.Callable), issubclass(Vector, object)"
+    ),
     "protocol": "result = isinstance(Config(1), HasSize), isinstance(Vector(), HasSize)",
-    "type": "v = Vector()\nresult = type(v) is Vector, type(v).__name__, v.__class__ is Vector, type(x) is torch.Tensor",
-    "enum": "c = Color.RED\nresult = c, c.value, c.name, c is Color.RED, c == Color.BLUE, Color('b'), Color['BLUE'], c.label, c.describe(2), Color.default(), [m.name for m in Color], len(Color), repr(c), str(c), isinstance(c, Color)",
-    "enum with its own text": "c = Shade.DARK\nresult = str(c), repr(c), f'{c}', '%s' % c, c == 'x', c < Shade.LIGHT, c.weight",
-    "id": "a, b = [1], [1]\nseen = set()\nfor v in (a, b, a):\n    seen.add(id(v))\nresult = len(seen), id(a) == id(a), id(a) == id(b), id(b) in seen",
-    "enum keys": "d = {Color.RED: 1, Color.BLUE: x}\nresult = d[Color.RED], Color.BLUE in d, {Color.RED} | {Color.BLUE}",
+    "type": (
+        "v = Vector()\nresult = type(v) is Vector, type(v).__name__, v.__class__ is Vector, "
+        "type(x) is torch.Tensor"
+    ),
+    "enum": (
+        "c = Color.RED\nresult = c, c.value, c.name, c is Color.RED, c == Color.BLUE, Color('b'), "
+        "Color['BLUE'], c.label, c.describe(2), Color.default(), [m.name for m in Color], "
+        "len(Color), repr(c), str(c), isinstance(c, Color)"
+    ),
+    "enum with its own text": (
+        "c = Shade.DARK\nresult = str(c), repr(c), f'{c}', '%s' % c, c == 'x', c < Shade.LIGHT, "
+        "c.weight"
+    ),
+    "id": (
+        "a, b = [1], [1]\nseen = set()\nfor v in (a, b, a):\n    seen.add(id(v))\n"
+        "result = len(seen), id(a) == id(a), id(a) == id(b), id(b) in seen"
+    ),
+    "enum keys": (
+        "d = {Color.RED: 1, Color.BLUE: x}\nresult = d[Color.RED], Color.BLUE in d, "
+        "{Color.RED} | {Color.BLUE}"
+    ),
     "bad enum": "Color(7)",
-    "int enum": "result = Level.LOW + 1, Level.HIGH > 3, Level(5), [10, 20, 30][Level.LOW], f'{Level.LOW:d}', max(Level), x * Level.HIGH",
+    "int enum": (
+        "result = Level.LOW + 1, Level.HIGH > 3, Level(5), [10, 20, 30][Level.LOW], "
+        "f'{Level.LOW:d}', max(Level), x * Level.HIGH"
+    ),
     "flag": "f = Flag.A | Flag.B\nresult = f, Flag.A in f, f & Flag.A, bool(f & Flag.B)",
-    "dataclass": "c = Config(3)\nc.items.append(x)\nd = dataclasses.replace(c, name='m')\nresult = c.double, d.name, d.items is c.items, c == Config(3, 'n', [x]) or 1, [f.name for f in dataclasses.fields(c)]",
-    "dataclass repr and order": "a, b = Frozen(1), Frozen(1, 2.0)\nresult = repr(a), a < b, a == Frozen(1), hash(a) == hash(Frozen(1)), {a: 1}[Frozen(1)]",
+    "dataclass": (
+        "c = Config(3)\nc.items.append(x)\nd = dataclasses.replace(c, name='m')\nresult = c.double, "
+        "d.name, d.items is c.items, c == Config(3, 'n', [x]) or 1, "
+        "[f.name for f in dataclasses.fields(c)]"
+    ),
+    "dataclass repr and order": (
+        "a, b = Frozen(1), Frozen(1, 2.0)\nresult = repr(a), a < b, a == Frozen(1), "
+        "hash(a) == hash(Frozen(1)), {a: 1}[Frozen(1)]"
+    ),
     "frozen dataclass": "Frozen(1).a = 5",
-    "asdict": "result = dataclasses.asdict(Config(3, 'q', [1, {'k': 2}])), dataclasses.astuple(Frozen(1)), dataclasses.is_dataclass(Config)",
-    "named tuple class": "p = NamedPoint(1)\nresult = p, p.total(), p.first, p.b, tuple(p), p == (1, 2.0), p._replace(a=5), isinstance(p, tuple)",
-    "list subclass": "l = MyList([1, 2, 3])\nl.append(4)\nresult = l, l.second(), l[1:], len(l), l == [1, 2, 3, 4], isinstance(l, list), sorted(l, reverse=True), l + [5]",
-    "dict subclass": "d = MyDict(a=1)\nd['b'] = 2\nd.update(c=3)\nresult = d, d['zz'], d.get('zz'), 'a' in d, list(d.items()), isinstance(d, dict), {**d}",
-    "model output": "o = Output(logits=x, loss=None)\no['extra'] = 1\nresult = o.logits, o['loss'], list(o), o, hasattr(o, 'nope'), o.extra",
-    "counter": "c = collections.Counter('abca')\nc['z'] += 2\nresult = c['a'], c['q'], c.most_common(1), sum(c.values()), dict(c)",
+    "asdict": (
+        "result = dataclasses.asdict(Config(3, 'q', [1, {'k': 2}])), dataclasses.astuple(Frozen(1)), "
+        "dataclasses.is_dataclass(Config)"
+    ),
+    "named tuple class": (
+        "p = NamedPoint(1)\nresult = p, p.total(), p.first, p.b, tuple(p), p == (1, 2.0), "
+        "p._replace(a=5), isinstance(p, tuple)"
+    ),
+    "list subclass": (
+        "l = MyList([1, 2, 3])\nl.append(4)\nresult = l, l.second(), l[1:], len(l), l == [1, 2, 3, "
+        "4], isinstance(l, list), sorted(l, reverse=True), l + [5]"
+    ),
+    "dict subclass": (
+        "d = MyDict(a=1)\nd['b'] = 2\nd.update(c=3)\nresult = d, d['zz'], d.get('zz'), 'a' in d, "
+        "list(d.items()), isinstance(d, dict), {**d}"
+    ),
+    "model output": (
+        "o = Output(logits=x, loss=None)\no['extra'] = 1\nresult = o.logits, o['loss'], list(o), o, "
+        "hasattr(o, 'nope'), o.extra"
+    ),
+    "counter": (
+        "c = collections.Counter('abca')\nc['z'] += 2\nresult = c['a'], c['q'], c.most_common(1), "
+        "sum(c.values()), dict(c)"
+    ),
     "cached": "result = cached(4), cached.__wrapped__(2)",
     "wraps": "result = plus_one(3), plus_one.__name__, plus_one.__doc__, plus_one.__wrapped__(3)",
     "wraps in the frame": "@doubled\ndef g(v):\n    return v + 5\nresult = g(1), g.__name__",
@@ -268,15 +335,33 @@ PROGRAMS = {
     "cast": "result = typing.cast(int, 'a')",
     "nullcontext": "with contextlib.nullcontext(5) as v:\n    result = v",
     "suppress": "result = 1\nwith contextlib.suppress(KeyError):\n    {}[1]\n    result = 2",
-    "any of a generator": "result = any(v > 2 for v in [1, 2, 3]), all(v for v in [1, 0]), sum(v for v in range(4)), max((v for v in [1, 5]), default=0)",
-    "torch math": "import math\nresult = math.sqrt(x.shape[0]), math.prod(x.shape), math.ceil(x.shape[0] / 3)",
-    "shapes": "b, *rest = x.unsqueeze(0).shape\nresult = b, rest, min(x.shape), sorted(x.unsqueeze(0).shape), x.shape[-1] // 2",
+    "any of a generator": (
+        "result = any(v > 2 for v in [1, 2, 3]), all(v for v in [1, 0]), sum(v for v in range(4)), "
+        "max((v for v in [1, 5]), default=0)"
+    ),
+    "torch math": (
+        "import math\nresult = math.sqrt(x.shape[0]), math.prod(x.shape), math.ceil(x.shape[0] / 3)"
+    ),
+    "shapes": (
+        "b, *rest = x.unsqueeze(0).shape\nresult = b, rest, min(x.shape), "
+        "sorted(x.unsqueeze(0).shape), x.shape[-1] // 2"
+    ),
     "round trip": "result = list(dict.fromkeys([3, 1, 3])), sorted({3, 1, 2}), tuple(map(int, '123'))",
     "bool of user len": "class_ = type(Vector())\nresult = 'yes' if Vector(0, 1) else 'no'",
-    "identity": "v = Vector()\nresult = v is v, Vector() is Vector(), v in [v], [v].index(v), [Vector(1)].count(Vector(1))",
-    "sort by attribute": "result = [c.size for c in sorted([Config(3), Config(1)], key=operator.attrgetter('size'))]",
-    "operator on tensors": "result = operator.add(x, 1), operator.matmul(x, x), operator.getitem(x, 0), operator.neg(x)",
-    "functions as values": "fns = {'a': lambda v: v + 1, 'b': torch.neg}\nresult = fns['a'](x), fns['b'](x), [f(x) for f in (torch.sin, torch.cos)]",
+    "identity": (
+        "v = Vector()\nresult = v is v, Vector() is Vector(), v in [v], [v].index(v), "
+        "[Vector(1)].count(Vector(1))"
+    ),
+    "sort by attribute": (
+        "result = [c.size for c in sorted([Config(3), Config(1)], key=operator.attrgetter('size'))]"
+    ),
+    "operator on tensors": (
+        "result = operator.add(x, 1), operator.matmul(x, x), operator.getitem(x, 0), operator.neg(x)"
+    ),
+    "functions as values": (
+        "fns = {'a': lambda v: v + 1, 'b': torch.neg}\nresult = fns['a'](x), fns['b'](x), "
+        "[f(x) for f in (torch.sin, torch.cos)]"
+    ),
     "divmod and pow": "result = divmod(x.shape[0], 2), pow(2, x.shape[0]), 7 // x.shape[0]",
 }  # fmt: skip
 

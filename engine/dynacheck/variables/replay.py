@@ -1,0 +1,50 @@
+"""What rewritten code calls to bring builtin containers to their contents: the builtin's own rule, no overrides."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import Any
+
+
+def _rule(target: dict[Any, Any]) -> Any:
+    return OrderedDict if isinstance(target, OrderedDict) else dict
+
+
+def clear(target: dict[Any, Any]) -> None:
+    """Empty a dict by its builtin base's rule."""
+    _rule(target).clear(target)
+
+
+def add_items(target: dict[Any, Any], items: dict[Any, Any]) -> None:
+    """Add items by the builtin base's rule."""
+    store = _rule(target).__setitem__
+    for key, value in items.items():
+        store(target, key, value)
+
+
+def discard_key(target: dict[Any, Any], key: Any) -> None:
+    """Delete a key, if it is there, by the builtin base's rule."""
+    if dict.__contains__(target, key):
+        _rule(target).__delitem__(target, key)
+
+
+def store_item(target: dict[Any, Any], key: Any, value: Any) -> None:
+    """Store an item by the builtin base's rule."""
+    _rule(target).__setitem__(target, key, value)
+
+
+def replace_items(target: list[Any], items: list[Any]) -> None:
+    """Give a list new contents, by list's own rule."""
+    list.__setitem__(target, slice(None), items)
+
+
+def replace_deque(target: deque[Any], items: tuple[Any, ...]) -> None:
+    """Give a deque new contents, by deque's own rule."""
+    deque.clear(target)
+    deque.extend(target, items)
+
+
+def replace_elements(target: set[Any], elements: set[Any]) -> None:
+    """Give a set new contents, by set's own rule."""
+    set.intersection_update(target, elements)
+    set.update(target, elements)
