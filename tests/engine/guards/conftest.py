@@ -140,6 +140,7 @@ class Module:
     """Guard programs of whole modules."""
 
     program = staticmethod(module_program)
+    guard = staticmethod(guard_module)
 
     @staticmethod
     def frame(module, x):

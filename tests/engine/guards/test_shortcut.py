@@ -2,6 +2,7 @@
 
 import collections
 import gc
+import os
 import types
 import weakref
 
@@ -234,7 +235,7 @@ def test_a_reused_address_never_passes(modules):
         for _ in range(2):
             assert compiled.check(modules.frame(net, X)) == (i % 2 == 0)
         del net
-    assert repeats > 50
+    assert repeats > 50 or "PYTHONMALLOC" in os.environ  # a debugging allocator reuses nothing soon
 
 
 def test_models_are_not_kept(modules):
