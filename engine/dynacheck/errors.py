@@ -76,7 +76,7 @@ def make(cls: type[DynacheckError], message: str, **fields: Any) -> DynacheckErr
     twin = interop.torch_exception(_TORCH_TWINS.get(cls, ""))
     if twin is None:
         return cls(message, **fields)
-    both = interop.joined_exception(cls, twin)
+    both: Any = interop.joined_exception(cls, twin)
     error: DynacheckError = both.__new__(both, message)
     Exception.__init__(error, message)
     for name, value in fields.items():

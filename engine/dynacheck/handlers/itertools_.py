@@ -105,11 +105,13 @@ def _islice(tx: Tracer, source: Arg, start: int, stop: int | None, step: int) ->
     position = 0
     wanted = start
     while stop is None or wanted < stop:
+        item = None
         while position <= wanted:
             item = abstract.iternext(tx, source)
             if item is None:
                 return
             position += 1
+        assert item is not None
         yield item
         wanted += step
     while stop is not None and position < stop:  # CPython draws up to stop

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dynacheck.handlers.registry import handles
-from dynacheck.variables.base import VariableTracker
+from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.classes import ClassVariable, SuperVariable
 from dynacheck.variables.functions import ObjectVariable
-from dynacheck.variables.objects import ClassVariable, SuperVariable
 
 
 @handles(super)
@@ -42,10 +42,9 @@ def super_(
 
 @handles(object.__new__)
 def object_new(
-    tx: Any, cls: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
+    tx: Tracer, cls: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
 ) -> VariableTracker | None:
     """`object.__new__(cls)`."""
     if not isinstance(cls, ClassVariable):
         return None
-    made: VariableTracker = tx.new_instance(cls, [])
-    return made
+    return tx.new_instance(cls)

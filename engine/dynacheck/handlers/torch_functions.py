@@ -31,7 +31,7 @@ _QUERIES: Final = (
     torch.get_autocast_dtype, torch.is_autocast_cache_enabled, torch.are_deterministic_algorithms_enabled,
     torch.is_deterministic_algorithms_warn_only_enabled, torch.get_num_threads, torch._C._is_torch_function_enabled,
     torch.cuda.is_available, torch.cuda.device_count, torch.cuda.is_initialized, torch.backends.mkldnn.is_available,
-    torch.backends.cuda.is_built, torch._C._get_tracing_state, torch.jit.is_scripting, torch.jit.is_tracing,
+    torch.backends.cuda.is_built, torch._C._get_tracing_state, torch._jit_internal.is_scripting, torch.jit._trace.is_tracing,
     torch.overrides.is_tensor_method_or_property, torch._C._is_any_autocast_enabled, torch.get_default_device,
     torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.mem_efficient_sdp_enabled, torch.backends.cuda.math_sdp_enabled,
     torch.is_autocast_cpu_enabled, torch.get_autocast_cpu_dtype, torch.distributed.is_available, torch.is_warn_always_enabled,
@@ -97,8 +97,8 @@ def _constant_constructor(fn: Any) -> None:
         return tx.constant(found)
 
 
-for _fn in (torch.device, torch.promote_types, torch.can_cast):
-    _constant_constructor(_fn)
+for _constructor in (torch.device, torch.promote_types, torch.can_cast):
+    _constant_constructor(_constructor)
 
 
 class InfoVariable(CallableVariable):
@@ -203,7 +203,7 @@ def _device_autocast(cls: Any, device: str, default: torch.dtype) -> None:
 
 
 _device_autocast(torch.cuda.amp.autocast, "cuda", torch.float16)
-_device_autocast(torch.cpu.amp.autocast, "cpu", torch.bfloat16)
+_device_autocast(torch.cpu.amp.autocast_mode.autocast, "cpu", torch.bfloat16)
 
 
 @handles(contextlib.nullcontext, lazy=True)

@@ -48,8 +48,7 @@ def operator_target(fn: Any) -> Any | None:
     if name in _NOT_OPERATORS:
         return None
     if isinstance(fn, types.FunctionType):
-        module = fn.__module__
-        if module in _RECORDED_MODULES and not _is_inlined(fn):
+        if fn.__module__ in _RECORDED_MODULES and not _is_inlined(fn):
             return fn
         # boolean_dispatch and other generated wrappers of torch.nn.functional
         return fn if getattr(F, name, None) is fn else None
@@ -76,7 +75,8 @@ def method_name(fn: Any) -> str | None:
     ):
         return str(fn.__name__)
     if isinstance(fn, types.FunctionType) and fn.__module__ == "torch._tensor":
-        return fn.__name__ if getattr(torch.Tensor, fn.__name__, None) is fn else None
+        name = fn.__name__
+        return name if getattr(torch.Tensor, name, None) is fn else None
     return None
 
 

@@ -14,15 +14,17 @@ from torch import nn
 from dynacheck import interop, reasons
 from dynacheck.guards import Is
 from dynacheck.handlers import annotations as annotation_handlers
-from dynacheck.handlers import registry, skip, torch_operators, torch_tensors
-from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, type_lookup
+from dynacheck.handlers import registry, rules, skip, torch_operators, torch_tensors
+from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, type_lookup
 from dynacheck.translate.arguments import bind_arguments
 from dynacheck.translate.tracing import Tracing
 from dynacheck.variables import abstract, exceptions, families
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
+from dynacheck.variables.classes import ClassVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
+from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.modules import NNModuleVariable
-from dynacheck.variables.objects import ClassVariable, UserObjectVariable
+from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.tensor import TensorVariable
 
 COROUTINES = 0x80 | 0x200
@@ -57,7 +59,7 @@ class Calls(Tracing):
         self, fn: ObjectVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
         value = fn.value
-        found = self._handled(value, args, kwargs)
+        found = rules.follow(self, fn, value, args, kwargs) or self._handled(value, args, kwargs)
         if found is not None:
             return found
         target = torch_operators.operator_target(value)
@@ -92,7 +94,7 @@ class Calls(Tracing):
     ) -> VariableTracker:
         value = fn.value
         if value is not None:
-            found = self._handled(value, args, kwargs)
+            found = rules.follow(self, fn, value, args, kwargs) or self._handled(value, args, kwargs)
             if found is not None:
                 return found
             target = torch_operators.operator_target(value)
@@ -257,7 +259,7 @@ class Calls(Tracing):
         """`obj.__dict__`."""
         return families.instance_dict(self, owner)
 
-    def builtin_base(self, node: Node, value: Any) -> VariableTracker | None:
+    def builtin_base(self, node: Node, value: Any) -> BuiltinObject | None:
         return families.builtin_base(self, node, value)
 
     # -- abstract operations for trackers
@@ -352,10 +354,10 @@ class Calls(Tracing):
         """`type.__call__`: `__new__`, then `__init__` if the result is an instance."""
         new_raw = type_lookup(value, "__new__")
         init_raw = type_lookup(value, "__init__")
-        if isinstance(new_raw, staticmethod) or isinstance(new_raw, FunctionType):
+        if isinstance(new_raw, (staticmethod, FunctionType)):
             made = self.call(cls.tp_getattro(self, "__new__"), [cls, *args], kwargs)
         else:
-            made = self.new_instance(cls, list(args) if init_raw is object.__init__ else [])
+            made = self.new_instance(cls)
         real = made.realize(self)
         if not issubclass(real.get_type(), value):
             return made
@@ -370,10 +372,10 @@ class Calls(Tracing):
             self.call_base_method(real, getattr(init_raw, "__objclass__", object), "__init__", args, kwargs)
         return real
 
-    def new_instance(self, cls: ClassVariable, args: list[VariableTracker]) -> VariableTracker:
+    def new_instance(self, cls: ClassVariable) -> VariableTracker:
         """`object.__new__(cls)`, or the builtin base's."""
         value: type = cls.value
-        base = families.empty_base(self, value, args)
+        base = families.empty_base(self, value)
         return UserObjectVariable(value, None, None, base)
 
     def _enum_member(self, value: type[enum.Enum], args: Sequence[VariableTracker]) -> VariableTracker:
@@ -419,7 +421,7 @@ class Calls(Tracing):
             families.store_buffer(self, module, name, real)
             return
         node = self.class_node(nn.Module)
-        from_class = self.wrap(node.child(families.TypeAttr("__setattr__")))
+        from_class = self.wrap(node.child(TypeAttr("__setattr__")))
         self.call(from_class, [module, self.constant(name), value])
 
     def decorate_with_context(self, context: VariableTracker, args: list[VariableTracker]) -> VariableTracker:

@@ -14,6 +14,7 @@ from dynacheck.bytecode.ops import Label
 from dynacheck.graph.recorder import CapturedGraph, GraphRecorder
 from dynacheck.sources import Node
 from dynacheck.translate.effects import SideEffects
+from dynacheck.translate.frame import Frame
 from dynacheck.variables.base import LazyVariable, VariableTracker
 
 CAPTURED = "___captured"
@@ -82,10 +83,10 @@ class Codegen:
     Args:
         template: the frame's code.
         recorder: the attempt's graph.
-        load_function_globals: pushes a function's globals.
+        tx: the frame.
     """
 
-    def __init__(self, template: CodeType, recorder: GraphRecorder, tx: Any) -> None:
+    def __init__(self, template: CodeType, recorder: GraphRecorder, tx: Frame) -> None:
         self.template = template
         self.recorder = recorder
         self.tx = tx
@@ -345,7 +346,7 @@ class Codegen:
         build.null_first()
         build.load_const(graph_callable)
         build.null_last()
-        if capture and len(capture) == len(graph.inputs):
+        if capture and all(spec.what == "tensor" for spec in graph.inputs):
             build.load_bound(CAPTURED)
             build.call_function_ex()
         else:

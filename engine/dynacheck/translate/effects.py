@@ -49,7 +49,7 @@ class Deferred:
         self.args = args
 
     def write_back(self, to: Rebuilder) -> None:
-        to.call_helper(self.fn, *[lambda a=a: to.load(a) for a in self.args])  # type: ignore[misc]
+        to.call_helper(self.fn, *[lambda a=a: to.load(a) for a in self.args])
         to.pop()
 
     def children(self) -> tuple[VariableTracker, ...]:

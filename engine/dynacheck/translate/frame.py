@@ -25,10 +25,10 @@ from dynacheck.translate.tracing import Attempt
 from dynacheck.variables import abstract
 from dynacheck.variables.base import CantRebuild, GraphBreak, ObservedException, VariableTracker
 from dynacheck.variables.cells import CellVariable
+from dynacheck.variables.classes import PythonModuleVariable
 from dynacheck.variables.contexts import ContextVariable, ExitVariable
 from dynacheck.variables.functions import VARARGS, VARKEYWORDS, UserFunctionVariable
 from dynacheck.variables.generators import GeneratorVariable, Step
-from dynacheck.variables.objects import PythonModuleVariable
 from dynacheck.variables.tensor import TensorVariable
 
 GENERATOR = 0x20

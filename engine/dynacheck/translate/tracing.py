@@ -24,9 +24,9 @@ from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.variables import exceptions
 from dynacheck.variables.base import GraphBreak, LazyVariable, ObservedException, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
+from dynacheck.variables.classes import PythonModuleVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
 from dynacheck.variables.functions import ObjectVariable, UserFunctionVariable
-from dynacheck.variables.objects import PythonModuleVariable
 from dynacheck.variables.results import CONTAINERS
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
 from dynacheck.variables.symbolic import SymNumberVariable
@@ -294,6 +294,8 @@ class Tracing(Tracer):
             raised = error.exc
             self.operator_raised(target, raised)
         except DataDependent:
+            if attempt.env is None and attempt.settings.capture_dynamic_output_shape_ops:
+                self.need_symbols()
             self.break_(reasons.DYNAMIC_SHAPE_OPERATOR, call=describe_target(target))
         except UnsupportedOperator as error:
             self.break_(reasons.OPERATOR_FAILED, call=describe_target(target), why=str(error))
@@ -403,7 +405,12 @@ class Tracing(Tracer):
     def specialize(self, sym: Any) -> Any:
         """The value of a symbol, which the frame then depends on: a guard with the current line."""
         where = self.where()
-        return self.attempt.env.specialize(sym, where)
+        try:
+            return self.attempt.env.specialize(sym, where)
+        except DataDependent:
+            if isinstance(sym, torch.SymBool):
+                self.break_(reasons.DATA_DEPENDENT_BRANCH, opname="if")
+            self.break_(reasons.SCALAR_OUTPUT, call=str(sym))
 
     # -- side effects
     def mutated(self, value: VariableTracker) -> None:

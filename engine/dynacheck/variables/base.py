@@ -193,6 +193,9 @@ class Tracer(Protocol):
     ) -> VariableTracker:
         """Call a class (an ObjectVariable): a new object."""
 
+    def new_instance(self, cls: Concrete) -> VariableTracker:
+        """`object.__new__` of a ClassVariable, or the builtin base's."""
+
     def call_named_method(
         self,
         owner: VariableTracker,
@@ -269,8 +272,8 @@ class Tracer(Protocol):
     def instance_dict(self, owner: Concrete) -> VariableTracker:
         """The `__dict__` of a UserObjectVariable."""
 
-    def builtin_base(self, node: Node, value: Any) -> VariableTracker | None:
-        """The data of the builtin class that a sourced object's class derives from."""
+    def builtin_base(self, node: Node, value: Any) -> Concrete | None:
+        """The data (a BuiltinObject) of the builtin class that a sourced object's class derives from."""
 
     def module_entry(self, module: Concrete, container: str, name: str) -> VariableTracker | None:
         """What the frame stored in an NNModuleVariable as a parameter, buffer or submodule."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from dynacheck.sources import Node
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import CallableVariable
+
+_enter_inference_mode: Final[Callable[..., Any]] = torch.autograd.grad_mode._enter_inference_mode
+_exit_inference_mode: Final[Callable[..., Any]] = torch.autograd.grad_mode._exit_inference_mode
+_enter_autocast: Final[Callable[..., Any]] = torch.amp.autocast_mode._enter_autocast
+_exit_autocast: Final[Callable[..., Any]] = torch.amp.autocast_mode._exit_autocast
 
 
 class ContextVariable(VariableTracker):
@@ -58,7 +63,7 @@ class ContextVariable(VariableTracker):
     def reconstruct_fresh(self, to: Rebuilder) -> None:
         """Push a new equal manager."""
         fn, args = self.enter_call()
-        to.call_helper(fn, *[lambda a=a: to.load_const(a) for a in args])  # type: ignore[misc]
+        to.call_helper(fn, *[lambda a=a: to.load_const(a) for a in args])
 
     def reconstruct(self, to: Rebuilder) -> None:
         self.reconstruct_fresh(to)
@@ -165,15 +170,15 @@ class InferenceModeVariable(ContextVariable):
         self.guards: list[Any] = []
 
     def enter(self, tx: Tracer) -> VariableTracker:
-        context = torch.autograd.grad_mode._enter_inference_mode(self.mode)
-        proxy = tx.graph_call(torch.autograd.grad_mode._enter_inference_mode, [self.mode])
+        context = _enter_inference_mode(self.mode)
+        proxy = tx.graph_call(_enter_inference_mode, [self.mode])
         self.guards.append((context, proxy))
         return tx.constant(None)
 
     def leave(self, tx: Tracer) -> None:
         context, proxy = self.guards.pop()
-        torch.autograd.grad_mode._exit_inference_mode(context)
-        tx.graph_call(torch.autograd.grad_mode._exit_inference_mode, [proxy])
+        _exit_inference_mode(context)
+        tx.graph_call(_exit_inference_mode, [proxy])
 
     def enter_call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return torch.inference_mode, (self.mode,)
@@ -193,15 +198,15 @@ class AutocastVariable(ContextVariable):
         self.entered: list[Any] = []
 
     def enter(self, tx: Tracer) -> VariableTracker:
-        manager = torch.amp.autocast_mode._enter_autocast(*self.arguments)
-        proxy = tx.graph_call(torch.amp.autocast_mode._enter_autocast, list(self.arguments))
+        manager = _enter_autocast(*self.arguments)
+        proxy = tx.graph_call(_enter_autocast, list(self.arguments))
         self.entered.append((manager, proxy))
         return self
 
     def leave(self, tx: Tracer) -> None:
         manager, proxy = self.entered.pop()
-        torch.amp.autocast_mode._exit_autocast(manager)
-        tx.graph_call(torch.amp.autocast_mode._exit_autocast, [proxy])
+        _exit_autocast(manager)
+        tx.graph_call(_exit_autocast, [proxy])
 
     def enter_call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         device, dtype, enabled, cache = self.arguments

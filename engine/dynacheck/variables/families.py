@@ -11,7 +11,7 @@ import torch
 
 from dynacheck import reasons
 from dynacheck.guards import Is, TypeIs
-from dynacheck.sources import CAttr, DictAttr, Node, TypeAttr
+from dynacheck.sources import CAttr, DictAttr, Node
 from dynacheck.sources import instance_dict as raw_instance_dict
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
@@ -21,6 +21,7 @@ from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable
 from dynacheck.variables.iterators import SequenceProtocolIterator
 from dynacheck.variables.mappings import DefaultDictVariable, DictVariable, OrderedDictVariable
+from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, SizeVariable, TupleVariable
@@ -29,7 +30,7 @@ from dynacheck.variables.slices import RangeVariable, SliceVariable
 from dynacheck.variables.tensor import TensorVariable
 from dynacheck.variables.wrap import wraps
 
-_LENGTHY: Final = {
+_LENGTHY: Final[dict[type, type[Any]]] = {
     list: ListVariable, tuple: TupleVariable, torch.Size: SizeVariable, dict: DictVariable,
     collections.OrderedDict: OrderedDictVariable, collections.defaultdict: DefaultDictVariable,
 }  # fmt: skip
@@ -38,7 +39,8 @@ _LENGTHY: Final = {
 @wraps(list, tuple, torch.Size, dict, collections.OrderedDict, collections.defaultdict)
 def wrap_container(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, TypeIs(type(value)))
-    return _LENGTHY[type(value)](None, node)  # type: ignore[abstract,no-any-return]
+    made: VariableTracker = _LENGTHY[type(value)](None, node)
+    return made
 
 
 @wraps(set, frozenset)
@@ -97,11 +99,10 @@ def wrap_inference_mode(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     return InferenceModeVariable(type(value), mode, node)
 
 
-@wraps(torch.autocast, torch.cuda.amp.autocast, torch.cpu.amp.autocast)
+@wraps(torch.autocast, torch.cuda.amp.autocast, torch.cpu.amp.autocast_mode.autocast)
 def wrap_autocast(tx: Tracer, node: Node, value: Any) -> VariableTracker:
-    stacked = node.parent is None and node.path.startswith(
-        "L['___"
-    )  # made anew by code that goes on after a break
+    # made anew by code that goes on after a break
+    stacked = node.parent is None and node.path.startswith("L['___")
     tx.guard(node, TypeIs(type(value)) if stacked else Is(value))
 
     def read(name: str) -> Any:
@@ -111,11 +112,12 @@ def wrap_autocast(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     return AutocastVariable(type(value), arguments, node)
 
 
-def builtin_base(tx: Tracer, node: Node, value: Any) -> VariableTracker | None:
+def builtin_base(tx: Tracer, node: Node, value: Any) -> BuiltinObject | None:
     """The data of the builtin class that a user's class derives from, read from the object itself."""
     for cls in type(value).__mro__:
-        if cls in _LENGTHY and cls is not object:
-            return _LENGTHY[cls](None, node)  # type: ignore[abstract,no-any-return]
+        if cls in _LENGTHY:
+            made: BuiltinObject = _LENGTHY[cls](None, node)
+            return made
         if cls is set or cls is frozenset:
             return (SetVariable if cls is set else FrozenSetVariable)(None, {}, node)
         if cls is collections.deque:
@@ -123,7 +125,7 @@ def builtin_base(tx: Tracer, node: Node, value: Any) -> VariableTracker | None:
     return None
 
 
-def empty_base(tx: Tracer, cls: type, args: list[VariableTracker]) -> VariableTracker | None:
+def empty_base(tx: Tracer, cls: type) -> BuiltinObject | None:
     """The data of the builtin base of a new object of a user's class."""
     for base in cls.__mro__:
         if base is list:
@@ -245,5 +247,3 @@ def store_buffer(tx: Tracer, module: NNModuleVariable, name: str, value: Variabl
     stored[name] = value
     tx.effects.defer(set_buffer, module, tx.constant("_buffers"), tx.constant(name), value)
 
-
-__all__ = ["TypeAttr", "bind_descriptor", "builtin_base", "construct", "empty_base", "instance_dict"]

@@ -108,13 +108,13 @@ class ObjectVariable(CallableVariable):
         to.call_helper(importable, lambda: to.load_const(_address(value, module)))
 
 
-def _address(value: Any, module: str | None) -> tuple[str, str]:
+def _address(value: Any, module: Any) -> tuple[str, str]:
     """Where an object can be imported from.
 
     Raises:
         CantRebuild: nowhere.
     """
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", "")
+    name = str(getattr(value, "__qualname__", None) or getattr(value, "__name__", ""))
     for candidate in (module, "builtins", "torch", "operator", "math"):
         if candidate and candidate in sys.modules:
             try:

@@ -1,4 +1,4 @@
-"""Objects of user classes, classes, and Python modules: attribute lookup as CPython does it."""
+"""Objects of user classes: attribute lookup as CPython does it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ from typing import Any
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE, UNKNOWN_OPERATION
 from dynacheck.sources import ABSENT, DictAttr, Node, SlotAttr, TypeAttr, instance_dict, type_lookup
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
-from dynacheck.variables.functions import (
-    BoundMethodVariable,
-    CallableVariable,
-    ObjectMethodVariable,
-    ObjectVariable,
-)
+from dynacheck.variables.functions import BoundMethodVariable, ObjectMethodVariable
+from dynacheck.variables.methods import BuiltinObject
 
 BINARY = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
@@ -39,19 +35,15 @@ def is_data_descriptor(raw: object) -> bool:
     return type_lookup(cls, "__set__") is not ABSENT or type_lookup(cls, "__delete__") is not ABSENT
 
 
-def new_object(cls: type, base: type) -> object:
-    """An empty instance (used by rewritten code)."""
-    return base.__new__(cls)
+def new_object(cls: type, base: Any) -> object:
+    """An empty instance, made by a base of its class (used by rewritten code)."""
+    made: object = base.__new__(cls)
+    return made
 
 
 def set_attribute(obj: object, name: str, value: object) -> None:
     """Store an attribute by `object`'s own rule (used by rewritten code)."""
     object.__setattr__(obj, name, value)
-
-
-def set_class_attribute(cls: type, name: str, value: object) -> None:
-    """Store a class attribute by `type`'s own rule (used by rewritten code)."""
-    type.__setattr__(cls, name, value)
 
 
 def delete_attribute(obj: object, name: str) -> None:
@@ -82,7 +74,7 @@ class UserObjectVariable(VariableTracker):
     __slots__ = ("attrs", "base", "cls", "value")
 
     def __init__(
-        self, cls: type, value: Any = None, node: Node | None = None, base: VariableTracker | None = None
+        self, cls: type, value: Any = None, node: Node | None = None, base: BuiltinObject | None = None
     ) -> None:
         super().__init__(node)
         self.cls = cls
@@ -449,220 +441,3 @@ def _or_not_implemented(tx: Tracer, found: VariableTracker) -> VariableTracker |
     if real.is_constant() and real.as_constant(tx) is NotImplemented:
         return NOT_IMPLEMENTED
     return real
-
-
-class PythonModuleVariable(CallableVariable):
-    """A Python module. Invariant: guarded by identity, or one of torch's or the standard library's."""
-
-    __slots__ = ("attrs", "value")
-    python_type = types.ModuleType
-
-    def __init__(self, value: types.ModuleType, node: Node | None = None) -> None:
-        super().__init__(node)
-        self.value = value
-        self.attrs: dict[str, VariableTracker | None] = {}
-
-    def describe(self) -> str:
-        return f"module {self.value.__name__}"
-
-    def hash_key(self, tx: Tracer) -> Any:
-        return self.value
-
-    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
-        if name in self.attrs:
-            found = self.attrs[name]
-            if found is not None:
-                return found
-        elif name in self.value.__dict__:
-            if self.node is not None:
-                return tx.wrap(self.node.child(DictAttr(name)))
-            return tx.object(self.value.__dict__[name])
-        elif hasattr(self.value, name):  # a lazy module's __getattr__
-            return tx.object(getattr(self.value, name))
-        if self.node is not None:
-            tx.guard_absent(self.node.child(DictAttr(name)))
-        tx.raise_(AttributeError, f"module {self.value.__name__!r} has no attribute {name!r}")
-
-    def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
-        self.attrs[name] = value
-        tx.mutated(self)
-
-    def children(self) -> Sequence[VariableTracker]:
-        return [v for v in self.attrs.values() if v is not None]
-
-    def write_back(self, to: Rebuilder) -> None:
-        for name, value in self.attrs.items():
-            if value is None:
-                to.call_helper(delete_attribute, lambda: to.load(self), lambda: to.load_const(name))
-            else:
-                to.call_helper(
-                    set_attribute, lambda: to.load(self), lambda: to.load_const(name), lambda: to.load(value)
-                )
-            to.pop()
-
-    def reconstruct(self, to: Rebuilder) -> None:
-        to.load_module(self.value.__name__)
-
-
-class ClassVariable(ObjectVariable):
-    """A class written in Python (or any class of the user's). Invariant: guarded by identity."""
-
-    __slots__ = ("attrs",)
-
-    def __init__(self, value: type, node: Node | None = None) -> None:
-        super().__init__(value, node)
-        self.attrs: dict[str, VariableTracker | None] = {}
-
-    def describe(self) -> str:
-        return str(self.value.__qualname__)
-
-    def tp_call(
-        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-    ) -> VariableTracker:
-        return tx.call_class(self, args, kwargs)
-
-    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
-        cls = self.value
-        if name in self.attrs:
-            found = self.attrs[name]
-            if found is not None:
-                return found
-        meta_raw = type_lookup(type(cls), name)
-        if meta_raw is not ABSENT and is_data_descriptor(meta_raw):
-            return self._meta_descriptor(tx, name, meta_raw)
-        raw = type_lookup(cls, name)
-        node = tx.class_node(cls).child(TypeAttr(name))
-        if raw is not ABSENT:
-            return self._bind(tx, name, raw, node)
-        if meta_raw is not ABSENT:
-            if isinstance(meta_raw, types.FunctionType):
-                return BoundMethodVariable(tx.wrap(tx.class_node(type(cls)).child(TypeAttr(name))), self)
-            return ObjectMethodVariable(self, name)
-        tx.guard_absent(node)
-        tx.raise_(AttributeError, f"type object {cls.__name__!r} has no attribute {name!r}")
-
-    def _meta_descriptor(self, tx: Tracer, name: str, raw: object) -> VariableTracker:
-        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
-            return tx.constant(getattr(self.value, name))
-        if name in ("__mro__", "__bases__"):
-            return tx.tuple_of([tx.class_variable(c) for c in getattr(self.value, name)])
-        if name == "__class__":
-            return tx.class_variable(type(self.value))
-        if name == "__base__":
-            return tx.class_variable(self.value.__base__)
-        if isinstance(raw, property):
-            return tx.call(
-                tx.property_getter(tx.class_node(type(self.value)).child(TypeAttr(name)), raw), [self]
-            )
-        tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
-
-    def _bind(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:
-        if isinstance(raw, types.FunctionType):
-            return tx.wrap(node)
-        if isinstance(raw, staticmethod):
-            return tx.unwrap_method(node, raw)
-        if isinstance(raw, classmethod):
-            return BoundMethodVariable(tx.unwrap_method(node, raw), self)
-        if isinstance(raw, (types.ClassMethodDescriptorType,)):
-            return ObjectMethodVariable(self, name)
-        if isinstance(
-            raw,
-            (property, types.MemberDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType),
-        ):
-            return tx.object(raw) if not isinstance(raw, property) else tx.wrap(node)
-        getter = type_lookup(type(raw), "__get__")
-        if isinstance(getter, types.FunctionType):
-            call = tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__")))
-            return tx.call(call, [tx.wrap(node), tx.constant(None), self])
-        return tx.wrap(node)
-
-    def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
-        if self.node is None:
-            super().tp_setattro(tx, name, value)
-        self.attrs[name] = value
-        tx.mutated(self)
-
-    def children(self) -> Sequence[VariableTracker]:
-        return [v for v in self.attrs.values() if v is not None]
-
-    def write_back(self, to: Rebuilder) -> None:
-        for name, value in self.attrs.items():
-            if value is None:
-                to.call_helper(delattr, lambda: to.load(self), lambda: to.load_const(name))
-            else:
-                to.call_helper(
-                    set_class_attribute,
-                    lambda: to.load(self),
-                    lambda: to.load_const(name),
-                    lambda: to.load(value),
-                )
-            to.pop()
-
-    def reconstruct(self, to: Rebuilder) -> None:
-        to.load_class(self.value)
-
-
-class SuperVariable(VariableTracker):
-    """`super()`: attribute lookup that starts after a class in the MRO of an object's type."""
-
-    __slots__ = ("owner", "start")
-    python_type = super
-
-    def __init__(self, start: type, owner: VariableTracker) -> None:
-        super().__init__()
-        self.start = start
-        self.owner = owner
-
-    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
-        owner = self.owner
-        is_class = isinstance(owner, ObjectVariable) and isinstance(owner.value, type)
-        cls: type = owner.value if is_class else owner.get_type()  # type: ignore[attr-defined]
-        mro = cls.__mro__
-        for c in mro[mro.index(self.start) + 1 :]:
-            if name not in c.__dict__:
-                continue
-            raw = c.__dict__[name]
-            node = tx.class_node(c).child(TypeAttr(name))
-            if isinstance(raw, types.FunctionType):
-                return tx.wrap(node) if is_class else BoundMethodVariable(tx.wrap(node), owner)
-            if isinstance(raw, staticmethod):
-                return ObjectVariable(raw.__func__) if c is object else tx.unwrap_method(node, raw)
-            if isinstance(raw, classmethod):
-                return BoundMethodVariable(
-                    tx.unwrap_method(node, raw), owner if is_class else tx.class_of(owner)
-                )
-            if isinstance(raw, property):
-                return tx.call(tx.property_getter(node, raw), [owner])
-            if isinstance(raw, types.BuiltinFunctionType):
-                return ObjectVariable(raw)  # __new__ of a builtin base
-            if isinstance(
-                raw,
-                (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
-            ):
-                return SlotWrapperVariable(owner, c, name)
-            return tx.wrap(node)
-        tx.raise_(AttributeError, f"'super' object has no attribute {name!r}")
-
-    def children(self) -> Sequence[VariableTracker]:
-        return (self.owner,)
-
-
-class SlotWrapperVariable(CallableVariable):
-    """A C method of a builtin base, bound past the overrides of the object's class (`super().__setattr__`)."""
-
-    __slots__ = ("base", "name", "owner")
-    python_type = types.MethodWrapperType
-
-    def __init__(self, owner: VariableTracker, base: type, name: str) -> None:
-        super().__init__()
-        self.owner = owner
-        self.base = base
-        self.name = name
-
-    def tp_call(
-        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-    ) -> VariableTracker:
-        return tx.call_base_method(self.owner, self.base, self.name, args, kwargs)
-
-    def children(self) -> Sequence[VariableTracker]:
-        return (self.owner,)

@@ -18,6 +18,7 @@ from dynacheck.guards import Absent, CodeIs, EnumIs, Is, MarksAre, TypeIs, Value
 from dynacheck.sources import ABSENT, CAttr, CellContents, Node, type_lookup
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
+from dynacheck.variables.classes import ClassVariable, PythonModuleVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
 from dynacheck.variables.contexts import ContextMethodVariable, ContextVariable, ExitVariable
 from dynacheck.variables.enums import EnumClassVariable, is_enum_class
@@ -29,7 +30,7 @@ from dynacheck.variables.functions import (
     UserFunctionVariable,
 )
 from dynacheck.variables.modules import NNModuleVariable
-from dynacheck.variables.objects import ClassVariable, PythonModuleVariable, UserObjectVariable
+from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import NamedTupleVariable, is_structseq
 
 Wrapper = Callable[[Tracer, Node, Any], VariableTracker]
