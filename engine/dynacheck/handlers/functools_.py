@@ -9,6 +9,7 @@ from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.callables import PartialVariable, SortKeyVariable
 from dynacheck.variables.functions import UserFunctionVariable
+from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.results import python_value
 
 Arg = VariableTracker
@@ -60,3 +61,18 @@ def update_wrapper(
                 abstract.setattr_(tx, wrapper, own, abstract.getattr_(tx, wrapped, own))
     abstract.setattr_(tx, wrapper, "__wrapped__", wrapped)
     return wrapper
+
+
+@handles(functools.cached_property.__get__)
+def cached_property(tx: Tracer, prop: Arg, instance: Arg, owner: Arg | None = None) -> VariableTracker | None:
+    """The value of an instance that has none yet: computed and stored, without the lock of older versions."""
+    if not isinstance(instance, UserObjectVariable):
+        return None
+    name = abstract.getattr_(tx, prop, "attrname").realize(tx)
+    if not name.is_constant() or name.as_constant(tx) is None:
+        return None
+    value = tx.call(abstract.getattr_(tx, prop, "func"), [instance])
+    instance.attrs[name.as_constant(tx)] = value
+    if instance.node is not None:
+        tx.mutated(instance)
+    return value

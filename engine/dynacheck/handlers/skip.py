@@ -142,7 +142,8 @@ def why_file_not_inlined(filename: str) -> str | None:
     """Why functions of a file are never interpreted as part of a traced frame, or None."""
     kind, inside = owner(filename)
     if kind == "engine":
-        return "it belongs to the engine"
+        polyfill = inside.startswith("handlers" + sep)
+        return None if polyfill else "it belongs to the engine"
     if kind == "stdlib":
         name = inside.split("/", 1)[0]
         return f"it is part of the module {name}" if name in STDLIB_NOT_INLINED else None

@@ -122,7 +122,13 @@ def builtin_base(tx: Tracer, node: Node, value: Any) -> BuiltinObject | None:
             return (SetVariable if cls is set else FrozenSetVariable)(None, {}, node)
         if cls is collections.deque:
             return DequeVariable(None, value.maxlen, node)
+        if cls in _SCALARS:
+            why = f"it is a kind of {cls.__name__}"
+            tx.break_(reasons.UNKNOWN_VALUE, what=type(value).__qualname__, why=why)
     return None
+
+
+_SCALARS: Final = (int, float, complex, str, bytes, bytearray)
 
 
 def empty_base(tx: Tracer, cls: type) -> BuiltinObject | None:
@@ -246,4 +252,3 @@ def store_buffer(tx: Tracer, module: NNModuleVariable, name: str, value: Variabl
     stored = tx.state.setdefault(("module", module, "_buffers"), {})
     stored[name] = value
     tx.effects.defer(set_buffer, module, tx.constant("_buffers"), tx.constant(name), value)
-

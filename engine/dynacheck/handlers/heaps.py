@@ -1,0 +1,193 @@
+"""heapq and bisect, whose C functions are said in Python here."""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+from dynacheck.handlers.registry import replaces
+
+
+def _sift_down(heap: list[Any], start: int, position: int) -> None:
+    """Move the item at a position towards the root until its parent is no larger."""
+    item = heap[position]
+    while position > start:
+        above = (position - 1) >> 1
+        if not item < heap[above]:
+            break
+        heap[position] = heap[above]
+        position = above
+    heap[position] = item
+
+
+def _sift_up(heap: list[Any], position: int) -> None:
+    """Move smaller children up to a leaf, then the item down to its place."""
+    end, start, item = len(heap), position, heap[position]
+    child = 2 * position + 1
+    while child < end:
+        right = child + 1
+        if right < end and not heap[child] < heap[right]:
+            child = right
+        heap[position] = heap[child]
+        position = child
+        child = 2 * position + 1
+    heap[position] = item
+    _sift_down(heap, start, position)
+
+
+@replaces(heapq.heappush)
+def heappush(heap: list[Any], item: Any, /) -> None:
+    heap.append(item)
+    _sift_down(heap, 0, len(heap) - 1)
+
+
+@replaces(heapq.heappop)
+def heappop(heap: list[Any], /) -> Any:
+    if not heap:
+        raise IndexError("index out of range")
+    last = heap.pop()
+    if not heap:
+        return last
+    first = heap[0]
+    heap[0] = last
+    _sift_up(heap, 0)
+    return first
+
+
+@replaces(heapq.heapreplace)
+def heapreplace(heap: list[Any], item: Any, /) -> Any:
+    if not heap:
+        raise IndexError("index out of range")
+    first = heap[0]
+    heap[0] = item
+    _sift_up(heap, 0)
+    return first
+
+
+@replaces(heapq.heappushpop)
+def heappushpop(heap: list[Any], item: Any, /) -> Any:
+    if heap and heap[0] < item:
+        item, heap[0] = heap[0], item
+        _sift_up(heap, 0)
+    return item
+
+
+@replaces(heapq.heapify)
+def heapify(heap: list[Any], /) -> None:
+    for position in reversed(range(len(heap) // 2)):
+        _sift_up(heap, position)
+
+
+@replaces(bisect.bisect_left)
+def bisect_left(
+    a: Any, x: Any, lo: int = 0, hi: int | None = None, *, key: Callable[[Any], Any] | None = None
+) -> int:
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
+    if hi is None:
+        hi = len(a)
+    while lo < hi:
+        middle = (lo + hi) // 2
+        item = a[middle] if key is None else key(a[middle])
+        if item < x:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo
+
+
+@replaces(bisect.bisect_right)
+def bisect_right(
+    a: Any, x: Any, lo: int = 0, hi: int | None = None, *, key: Callable[[Any], Any] | None = None
+) -> int:
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
+    if hi is None:
+        hi = len(a)
+    while lo < hi:
+        middle = (lo + hi) // 2
+        item = a[middle] if key is None else key(a[middle])
+        if x < item:
+            hi = middle
+        else:
+            lo = middle + 1
+    return lo
+
+
+@replaces(bisect.insort_left)
+def insort_left(
+    a: Any, x: Any, lo: int = 0, hi: int | None = None, *, key: Callable[[Any], Any] | None = None
+) -> None:
+    a.insert(bisect_left(a, x if key is None else key(x), lo, hi, key=key), x)
+
+
+@replaces(bisect.insort_right)
+def insort_right(
+    a: Any, x: Any, lo: int = 0, hi: int | None = None, *, key: Callable[[Any], Any] | None = None
+) -> None:
+    a.insert(bisect_right(a, x if key is None else key(x), lo, hi, key=key), x)
+
+
+def _sift_down_max(heap: list[Any], start: int, position: int) -> None:
+    """As `_sift_down`, in a heap with the largest item first."""
+    item = heap[position]
+    while position > start:
+        above = (position - 1) >> 1
+        if not heap[above] < item:
+            break
+        heap[position] = heap[above]
+        position = above
+    heap[position] = item
+
+
+def _sift_up_max(heap: list[Any], position: int) -> None:
+    """As `_sift_up`, in a heap with the largest item first."""
+    end, start, item = len(heap), position, heap[position]
+    child = 2 * position + 1
+    while child < end:
+        right = child + 1
+        if right < end and not heap[right] < heap[child]:
+            child = right
+        heap[position] = heap[child]
+        position = child
+        child = 2 * position + 1
+    heap[position] = item
+    _sift_down_max(heap, start, position)
+
+
+def _heapify_max(heap: list[Any], /) -> None:
+    for position in reversed(range(len(heap) // 2)):
+        _sift_up_max(heap, position)
+
+
+def _heappop_max(heap: list[Any], /) -> Any:
+    if not heap:
+        raise IndexError("index out of range")
+    last = heap.pop()
+    if not heap:
+        return last
+    first = heap[0]
+    heap[0] = last
+    _sift_up_max(heap, 0)
+    return first
+
+
+def _heapreplace_max(heap: list[Any], item: Any, /) -> Any:
+    if not heap:
+        raise IndexError("index out of range")
+    first = heap[0]
+    heap[0] = item
+    _sift_up_max(heap, 0)
+    return first
+
+
+for _name, _polyfill in (
+    ("_heapify_max", _heapify_max),
+    ("_heappop_max", _heappop_max),
+    ("_heapreplace_max", _heapreplace_max),
+):
+    _original = getattr(heapq, _name, None)
+    if _original is not None:
+        replaces(_original)(_polyfill)
