@@ -9,6 +9,7 @@ its key holds all it depends on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -173,7 +174,12 @@ class Oracle:
         if _modes():
             add(default_device())
         add(switches() if target is _ATTENTION else self._switches)
-        return self._answer(op, target, args, kwargs, refs, tuple(key))
+        try:
+            return self._answer(op, target, args, kwargs, refs, tuple(key))
+        except DataDependent:
+            if env is None:
+                raise
+            return self._symbolic(op, target, args, kwargs, env)
 
     def _answer(
         self,
@@ -223,6 +229,8 @@ class Oracle:
     ) -> Plan:
         self.misses += 1
         plan = plans.make(op, target, args, kwargs, refs, direct, self._fake_mode)
+        if isinstance(target, FunctionType) and not target.__module__.startswith("torch"):
+            return plan  # a user's function (`allow_in_graph`) may read more than its arguments
         if len(self._memo) >= _MEMO_LIMIT:
             self._memo.clear()
         self._memo[key] = plan

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import torch
 
-from dynacheck import reasons
+from dynacheck import config, reasons
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.iterators import IndexIterator
@@ -119,6 +119,17 @@ def metadata(
     except (DataDependent, UnsupportedOperator):
         tx.break_(reasons.UNKNOWN_CALL, what=f"Tensor.{name}")
     return tx.wrap_result(None, found)
+
+
+@special("item")
+def item(
+    tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    if not config.get("capture_scalar_outputs"):
+        tx.break_(reasons.SCALAR_OUTPUT, call="Tensor.item()")
+    if tx.env is None:
+        tx.need_symbols()
+    return tx.record("call_method", "item", [tensor, *args], kwargs)
 
 
 @special("requires_grad_")
