@@ -142,32 +142,38 @@ def _once(report: Any, record: Any, verbosity: int) -> list[str]:
     lines = [
         f"{_head(report, record)}: entry {record.entry}, {record.seconds * 1e3:.0f} ms{_at(report, record)}"
     ]
-    shown = record.changes[: _CHANGES[verbosity]]
+    changes = record.changes if verbosity > 1 else _telling(record.changes)
+    shown = changes[: _CHANGES[verbosity]]
     for change in shown:
         lines += _diff(change)
-    if len(record.changes) > len(shown):
-        lines.append(f"  ... {len(record.changes) - len(shown)} more values differ (-vv shows all)")
+    if len(changes) > len(shown):
+        more = len(changes) - len(shown)
+        lines.append(f"  ... {more} more {'values differ' if more > 1 else 'value differs'} (-vv shows all)")
     lines += [f"  hint: {shown[0].hint}"] if shown and shown[0].hint else []
     if verbosity > 1:
         for number, others in enumerate(record.others):
             lines.append(f"  other entry {number + 1}:")
-            lines += [f"    {c.source} ({c.kind}): {c.was} -> {c.became}" for c in others]
+            lines += [f"    {c.subject}: {c.was} -> {c.became}" for c in others]
     return lines
+
+
+def _telling(changes: Sequence[Any]) -> Sequence[Any]:
+    """Without what follows from the deciding change: attributes of a value that is another one altogether."""
+    if not changes:
+        return changes
+    first = changes[0]
+    whole = first.kind in ("type", "identity", "presence", "code")
+
+    def follows(change: Any) -> bool:
+        return whole and change.source.startswith((f"{first.source}.", f"{first.source}["))
+
+    return [first, *(c for c in changes[1:] if not follows(c) and not c.source.endswith("dispatch keys"))]
 
 
 def _diff(change: Any) -> list[str]:
     where = f"assumed at {change.file}:{change.line}" if change.line else ""
     code = f"  {change.text.strip()}" if change.text else ""
-    return [f"  {_what(change):<40} {where}{code}".rstrip(), f"-   {change.was}", f"+   {change.became}"]
-
-
-def _what(change: Any) -> str:
-    """The value in the user's words, with the part of it that changed."""
-    return (
-        f"{change.source} ({change.detail})"
-        if change.detail not in ("", change.source)
-        else str(change.source)
-    )
+    return [f"  {change.subject:<40} {where}{code}".rstrip(), f"-   {change.was}", f"+   {change.became}"]
 
 
 def _again(report: Any, records: list[Any]) -> list[str]:
@@ -183,7 +189,7 @@ def _again(report: Any, records: list[Any]) -> list[str]:
         return lines
     change, history = changes[0], report.history(records)
     note = f": {history.note}" if history.note else ""
-    lines.append(f"  {_what(change)}: {values(history.values)}{note}")
+    lines.append(f"  {change.subject}: {values(history.values)}{note}")
     if change.line:
         lines.append(f"  assumed at {change.file}:{change.line}  {change.text.strip()}")
     hints = dict.fromkeys(c.hint for c in reversed(changes) if c.hint)
@@ -221,6 +227,6 @@ def _eager_runs(report: Any, verbosity: int) -> str:
             history = report.history(same) if same else None
             shown = f"{values(history.values)}" if history else f"{change.was} -> {change.became}"
             note = f": {history.note}" if history and history.note else ""
-            lines.append(f"  {change.source}: {shown}{note}")
+            lines.append(f"  {change.subject}: {shown}{note}")
         lines.append(f"  allow with: {cause}")
     return "\n".join(lines + _more(limit, len(groups), "causes"))

@@ -7,6 +7,7 @@ Every cause has a key without line numbers: `break:DC103@model.py:Net.forward`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -45,6 +46,7 @@ class Builder:
         self.per_code: Counter[tuple[int, int]] = Counter()
         self.again: set[tuple[int, str]] = set()  # (epoch, compile id) of entries that were recompiles
         self.epoch = 0
+        self.targets: dict[int, ev.CodeRef] = {}
 
     def finish(self) -> Records:
         for event in self.events:
@@ -70,7 +72,15 @@ class Builder:
     def name(self, file: str) -> str:
         return places.display_name(file, self.root)
 
+    def named(self, event: Any) -> ev.CodeRef:
+        """The event's code; where that is a frame of the engine's around what has none, what was called."""
+        code: ev.CodeRef = event.code
+        return self.targets.get(event.call, code) if places.is_engine(code.file) else code
+
     def changes(self, rows: Sequence[ev.ChangeRow], *, decided: bool) -> tuple[Change, ...]:
+        rows = [
+            replace(r, file="", line=0, text="") if places.is_engine(r.file) else self._tidy(r) for r in rows
+        ]
         return tuple(
             Change(
                 row.source, row.kind, row.then, row.now, self.name(row.file) if row.file else "", row.line,
@@ -79,7 +89,21 @@ class Builder:
             for i, row in enumerate(rows)
         )  # fmt: skip
 
+    def _tidy(self, row: ev.ChangeRow) -> ev.ChangeRow:
+        """Descriptions name files as the report does."""
+
+        def tidy(value: Any) -> Any:
+            if not isinstance(value, str) or row.kind not in ("code", "identity", "type", "value"):
+                return value
+            if row.kind == "value" and not isinstance(value, ev.Named):
+                return value
+            return ev.Named(_FILE.sub(lambda m: f"({self.name(m[1])}:{m[2]})", value))
+
+        return replace(row, then=tidy(row.then), now=tidy(row.now))
+
     def call_started(self, event: ev.CallStarted) -> None:
+        if event.target is not None:
+            self.targets[event.call] = event.target
         function = event.target.qualname if event.target else ""
         self.calls[event.call] = Call(event.call, function, "running", event.where, False, ())
 
@@ -90,7 +114,7 @@ class Builder:
         self.calls[event.call] = replace(have, outcome=event.outcome, raised=event.raised)
 
     def graph(self, event: ev.GraphCaptured) -> None:
-        code = event.code
+        code = self.named(event)
         source = event.graph if callable(event.graph) else lambda: str(event.graph)
         record = Graph(
             code.qualname, self.name(code.file), code.line, event.backend, event.nodes, event.inputs,
@@ -99,7 +123,7 @@ class Builder:
         self.graphs.append(((self.epoch, str(event.compile_id)), record))
 
     def entry(self, event: ev.EntryAdded) -> None:
-        code = event.code
+        code = self.named(event)
         self.per_code[self.epoch, event.compile_id.frame] += 1
         file = self.name(code.file)
         self.entries.append(
@@ -147,7 +171,8 @@ class Builder:
         file = self.name(path)
         place = (file, number, event.reason)
         have = self.breaks.get(place)
-        gave_up = f"eager:skip@{self.name(event.code.file)}:{event.code.qualname}" if event.skipped else ""
+        code = self.named(event)
+        gave_up = f"eager:skip@{self.name(code.file)}:{code.qualname}" if event.skipped else ""
         if have is not None:
             self.breaks[place] = replace(
                 have,
@@ -163,7 +188,7 @@ class Builder:
         )  # fmt: skip
 
     def skip(self, event: ev.FrameSkipped) -> None:
-        code = event.code
+        code = self.named(event)
         self.skips.append(
             Skipped(
                 code.qualname,
@@ -179,7 +204,7 @@ class Builder:
     def ran_eagerly(self, event: ev.RanEagerly) -> None:
         rows = self.changes(_rows_of(event.misses[0]), decided=True) if event.misses else ()
         message = self.limits.get((event.code, id(event.code.code)), "") if event.cause == "limit" else ""
-        self._eager(event, event.code, event.cause, message or title_of(event.reason), rows)
+        self._eager(event, self.named(event), event.cause, message or title_of(event.reason), rows)
 
     def limit_reached(self, event: ev.LimitReached) -> None:
         self.limits[event.code, id(event.code.code)] = f"{event.limit_name} ({event.limit}) is reached"
@@ -209,7 +234,11 @@ def _rows_of(miss: ev.EntryMiss) -> tuple[ev.ChangeRow, ...]:
     """The failed guards of an entry; another compile region is a change too."""
     if miss.changes or not miss.region_differs:
         return miss.changes
-    return (ev.ChangeRow("region", "compile", "compile", "", "", "another compile of the function"),)
+    first, second = "the first compile of the function", "a compile with another backend, dynamic= or options"
+    return (ev.ChangeRow("region", "compile", "compile", ev.Named(first), ev.Named(second)),)
+
+
+_FILE = re.compile(r"\((/[^():]+):(\d+)\)")
 
 
 def title_of(reason: str) -> str:

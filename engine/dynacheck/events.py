@@ -14,6 +14,15 @@ from types import CodeType
 from typing import Any
 
 
+class Named(str):
+    """A value told by a name or a description instead of its repr: prints without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 @dataclass(frozen=True, slots=True)
 class CompileId:
     """`frame` counts code objects, `attempt` the entries of one: printed as torch prints it, `0/1`."""

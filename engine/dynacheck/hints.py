@@ -6,6 +6,7 @@ import ast
 import functools
 import itertools
 import linecache
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,39 +46,43 @@ _BY_KIND = {
 }  # fmt: skip
 
 
-_WAY_OUT = {
-    float: "make it a buffer, or pass it as a tensor",
-    int: "pass it as a tensor, or keep it constant",
-}
-
-
-def is_attribute(source: str) -> bool:
-    return "." in source and not source.endswith(")")
-
-
 def hint_for(change: ChangeRow) -> str:
     """One sentence on what to do about a failed guard; "" if there is nothing useful to say."""
     if change.hint:
         return change.hint
-    if change.kind == "size" and {change.then, change.now} & {0, 1}:
-        return "sizes 0 and 1 have entries of their own, whatever is marked dynamic; don't call it with them"
+    if change.kind == "size":
+        return _size_hint(change)
+    if change.kind == "expression" and re.fullmatch(
+        r"\S+\.size\(\)\[\d+\] == \S+\.size\(\)\[\d+\]", str(change.then)
+    ):
+        return (
+            "the sizes were equal in the first call and are taken to stay equal; make it with different ones"
+        )
     if change.kind != "value":
         return _BY_KIND.get(change.kind, "")
-    kind, where = type(change.then), "forward" if is_attribute(change.source) else "the compiled function"
+    kind, own = type(change.then), change.source.startswith("self.")
+    where = "forward" if own else "the compiled function"
     if change.then is None or change.now is None:
         return "None or not is part of the compiled code: set it before the first call"
     if kind is bool:
         return "each of True and False is a graph of its own: warm up both, or call it one way"
     if kind is float:
-        return f"a Python float read in {where} is part of the compiled code; {_WAY_OUT[float]}"
+        way_out = "make it a buffer, or pass it as a tensor" if own else "pass it as a tensor"
+        return f"a Python float read in {where} is part of the compiled code; {way_out}"
     if kind is int:
-        way_out = (
-            "make it a buffer, or move it out of forward" if is_attribute(change.source) else _WAY_OUT[int]
-        )
+        way_out = "make it a buffer, or move it out of forward" if own else "pass it as a tensor"
         return f"a Python int read in {where} is part of the compiled code; {way_out}"
     if kind is str:
         return "a string is part of the compiled code: each value is a graph of its own"
     return "this value is part of the compiled code; keep it constant, or pass it as a tensor"
+
+
+def _size_hint(change: ChangeRow) -> str:
+    if {change.then, change.now} & {0, 1}:
+        return "sizes 0 and 1 have entries of their own, whatever is marked dynamic; don't call it with them"
+    if change.source.startswith("self."):
+        return "sizes of what a module owns are never dynamic: modules of other widths share its function's entries"
+    return _BY_KIND["size"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +112,13 @@ def history_of(changes: Sequence[Change]) -> History:
 
 
 def _note(change: Change, values: tuple[Any, ...]) -> str:
-    if change.kind != "value" or not all(type(v) is int for v in values) or len(values) < 3:
+    if change.kind not in ("value", "length") or not all(type(v) is int for v in values) or len(values) < 3:
         return ""
     steps = [b - a for a, b in itertools.pairwise(values)]
     if not (all(s > 0 for s in steps) or all(s < 0 for s in steps)):
         return ""
+    if change.kind == "length":
+        return "grows on every call" if steps[0] > 0 else "shrinks on every call"
     word = "incremented" if steps[0] > 0 else "decremented"
     lines = counted_at(change.origin, change.source.rpartition(".")[2], steps[0] > 0) if change.origin else ()
     places = ", ".join(f"{change.file}:{line}" for line in lines)

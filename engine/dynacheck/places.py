@@ -42,6 +42,16 @@ def is_library(file: str) -> bool:
     return path.startswith(_library_folders())
 
 
+@functools.cache
+def _engine_folder() -> str:
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+
+
+def is_engine(file: str) -> bool:
+    """True for files of this engine."""
+    return file.startswith(_engine_folder())
+
+
 def _is_torch(path: str) -> bool:
     torch = getattr(sys.modules.get("torch"), "__file__", None)
     return bool(torch) and path.startswith(os.path.join(os.path.dirname(os.path.realpath(torch or "")), ""))

@@ -43,9 +43,24 @@ class Change:
     origin: str = ""
 
     @property
+    def subject(self) -> str:
+        """What changed, in the user's words: `self.scale`, `x (size of dim 0)`, `len(batch)`, `x.dtype`."""
+        source = self.source
+        if self.kind == "expression":
+            return str(self.then)
+        if self.kind in ("length", "hooks"):
+            return f"len({source})"
+        if self.kind in ("keys", "type"):
+            return f"{self.kind} of {source}"
+        if self.kind in ("dtype", "device", "requires_grad", "layout"):
+            return f"{source}.{self.kind}"
+        extra = self.detail if self.kind != "aliasing" and self.detail != source else ""
+        return f"{source} ({extra})" if extra else source
+
+    @property
     def was(self) -> str:
         """The assumed value as reports print it."""
-        return _shown(self.kind, self.then)
+        return "holds" if self.kind == "expression" else _shown(self.kind, self.then)
 
     @property
     def became(self) -> str:
@@ -210,11 +225,27 @@ def show(value: Any) -> str:
 
 
 # kinds whose values are descriptions rather than values
-_DESCRIBED = ("type", "identity", "presence", "code", "aliasing", "layout", "dispatch_keys", "device", "region")
+_DESCRIBED = (
+    "type",
+    "identity",
+    "presence",
+    "code",
+    "aliasing",
+    "layout",
+    "dispatch_keys",
+    "device",
+    "region",
+)
 
 
 def _shown(kind: str, value: Any) -> str:
-    return value if isinstance(value, str) and kind in _DESCRIBED else show(value)
+    if isinstance(value, str) and kind in _DESCRIBED:
+        return value
+    if kind == "expression" and isinstance(value, dict):
+        return ", ".join(f"{name} is {now}" for name, now in value.items())
+    if kind in ("keys", "hooks") and isinstance(value, list | tuple):
+        return f"[{', '.join(map(str, value))}]"
+    return show(value)
 
 
 def place(line: StackLine | None, root: str) -> list[Any] | None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import torch
 
+from dynacheck.events import Named
 from dynacheck.sources import ABSENT, instance_dict, is_a
 
 _BY_VALUE: Final = frozenset({int, str, bytes, bool, type(None), type(...), type(NotImplemented)})
@@ -194,7 +195,7 @@ class Held:
         if self.how == "descriptor":
             kind = self._parts[0]
             assert kind is not None
-            return ("DESCRIPTOR", kind.get(), self.owner.get(), self.name)
+            return ("DESCRIPTOR", kind.get(), self.owner.get(), str(self.name))
         cls = self.owner.get()
         pairs = zip(_PARTS[cls], self._parts)
         return (
@@ -225,8 +226,12 @@ def _owns_nothing(value: Any) -> bool:
     return not type(value).__flags__ & _HAVE_GC
 
 
-def describe(value: Any) -> str:
+def describe(value: Any) -> Named:
     """A short name for any object, made without running user code and without addresses."""
+    return Named(_described(value))
+
+
+def _described(value: Any) -> str:
     cls = type(value)
     if is_a(value, type):
         module, name = (

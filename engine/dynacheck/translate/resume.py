@@ -220,7 +220,6 @@ class _Maker:
     def shape(self) -> Shape:
         line = self.line()
         name = f"resume_in_{self.original.co_name}_at_{line}"
-        qualname = self.original.co_qualname.rpartition(".")[0]
         stack = [f"___stack{number}" for number in range(len(self.stack))]
         enters = [f"___enter{number}" for number in range(len(self.layout.blocks))]
         leading = [] if self.leading is None else [self.leading]
@@ -229,7 +228,7 @@ class _Maker:
         others = tuple(name for name in self.original.co_varnames if name not in taken)
         return Shape(
             name=name,
-            qualname=f"{qualname}.{name}" if qualname else name,
+            qualname=self.original.co_qualname,
             firstlineno=line,
             flags=self.original.co_flags & ~(_VARARGS | _VARKEYWORDS),
             argcount=len(arguments),

@@ -1,0 +1,95 @@
+"""Values in the user's words where a path of the engine's would show: stack slots of resume functions,
+closure cells."""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import re
+from types import CodeType
+
+from dynacheck.bytecode.decode import decode
+from dynacheck.bytecode.instruction import Instruction
+from dynacheck.guards import Failure
+from dynacheck.sources import ABSENT, CAttr, FrameView, Item, Node
+from dynacheck.translate.resume import origin
+
+_SLOT = re.compile(r"___stack(\d+)")
+_STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL")
+
+
+def spelled(failure: Failure, frame: FrameView) -> str:
+    """The value that a failed guard is about, as the user spells it.
+
+    Args:
+        failure: the guard.
+        frame: the frame that it failed on.
+    """
+    path = failure.user_path
+    if "___stack" in path:
+        path = _SLOT.sub(lambda match: _slot(frame.func.__code__, int(match[1])), path)
+        if path.endswith(".__self__"):  # a method is on the stack: what it is a method of
+            path = path.removesuffix(".__self__").rpartition(".")[0] or path
+    if ".__closure__[" in path:
+        for node in failure.installed.nodes:
+            path = _free_variable(path, node, frame)
+    return path
+
+
+def _slot(code: CodeType, slot: int) -> str:
+    """What the user calls a value that was on the stack at a break: the name it is stored under, or its
+    expression."""
+    came = origin(code)
+    original = None if came is None else came.code
+    if came is None or original is None:
+        return "a value on the stack"
+    depth = sum(name.startswith("___stack") for name in code.co_varnames[: code.co_argcount])
+    instructions = decode(original).instructions
+    after = instructions[came.resumed_at]
+    if slot == depth - 1 and after.opname in _STORES:
+        return str(after.argval)
+    producer = _producer(instructions, came.resumed_at, slot, depth)
+    return (producer and _expression(original, producer)) or "a value on the stack"
+
+
+def _producer(instructions: tuple[Instruction, ...], end: int, slot: int, depth: int) -> Instruction | None:
+    """The instruction that left a stack slot, on the straight way to `end`."""
+    for inst in reversed(instructions[:end]):
+        arg = inst.arg if inst.opcode >= dis.HAVE_ARGUMENT else None
+        try:
+            before = depth - dis.stack_effect(inst.opcode, arg, jump=False)
+        except ValueError:
+            return None
+        if depth > slot >= before or (depth == before == slot + 1 and inst.opname.startswith("LOAD_ATTR")):
+            return inst
+        depth = before
+    return None
+
+
+def _expression(code: CodeType, inst: Instruction) -> str:
+    """The source text of the expression that an instruction ends, if it is on one line."""
+    line, end_line, start, end = inst.positions
+    if line is None or line != end_line or start is None or end is None:
+        return ""
+    text = linecache.getline(code.co_filename, line).encode()[start:end].decode(errors="replace")
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _free_variable(path: str, node: Node, frame: FrameView) -> str:
+    """`cb.__closure__[1]` as `shift of cb`."""
+    step: Node | None = node
+    while step is not None and step.parent is not None:
+        holder = step.parent
+        if (
+            isinstance(step.accessor, Item)
+            and holder.accessor == CAttr("__closure__")
+            and holder.parent is not None
+        ):
+            function = holder.parent.fetch(frame)
+            names = () if function is ABSENT else function.__code__.co_freevars
+            if step.accessor.index < len(names):
+                start = f"{holder.parent.user_path}.__closure__[{step.accessor.index}]"
+                owner = holder.parent.user_path.rpartition(".")[2]
+                return f"{path.replace(start, names[step.accessor.index])} of {owner}"
+        step = holder
+    return path
