@@ -11,6 +11,7 @@ frame), `emit` (bytecode that loads it in the rewritten code) and the native pro
 from __future__ import annotations
 
 import sys
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -427,6 +428,30 @@ class CellContents(Accessor):
 
     def user_path(self, base: str) -> str:
         return base
+
+
+def referent(ref: Any) -> object:
+    """What a weak reference refers to, or ABSENT when it died; runs no user code."""
+    if not is_a(ref, weakref.ref):
+        return ABSENT
+    found = weakref.ref.__call__(ref)
+    return ABSENT if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class Referent(Accessor):
+    """What a weak reference refers to; ABSENT when it died."""
+
+    native_op: ClassVar[str] = "REFERENT"
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return referent(base)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(referent, load_base)
+
+    def path(self, base: str) -> str:
+        return f"{base}()"
 
 
 def list_item(obj: list[Any] | tuple[Any, ...], index: int) -> object:

@@ -7,14 +7,14 @@
 /* ---- accessors and checks: the numbers are handed to Python as GUARD_ACCESSORS and GUARD_OPS ----------------------
  */
 
-#define DC_ACCESSORS(X)                                                                                              \
-    X(LOCAL)                                                                                                         \
-    X(FREE) X(GLOBAL) X(BUILTIN) X(MODULE) X(GLOBALS) X(CAPTURED) X(PINNED) X(DICTATTR) X(TYPEOF) X(TYPEATTR)        \
-        X(SLOTATTR) X(CATTR) X(CELL) X(ITEM) X(KEY) X(KEYAT) X(VALUEAT)
-#define DC_OPS(X)                                                                                                    \
-    X(TYPE)                                                                                                          \
-    X(IS) X(VALUE) X(LENGTH) X(KEYS) X(SET) X(HASKEY) X(ABSENT) X(PRESENT) X(CODE) X(TENSOR) X(MARKS) X(PYCHECK)     \
-        X(SAME) X(DISTINCT) X(EXPRESSION) X(AMBIENT)
+/* clang-format off */
+#define DC_ACCESSORS(X) \
+    X(LOCAL) X(FREE) X(GLOBAL) X(BUILTIN) X(MODULE) X(GLOBALS) X(CAPTURED) X(PINNED) X(DICTATTR) X(TYPEOF) \
+    X(TYPEATTR) X(SLOTATTR) X(CATTR) X(CELL) X(REFERENT) X(ITEM) X(KEY) X(KEYAT) X(VALUEAT)
+#define DC_OPS(X) \
+    X(TYPE) X(IS) X(VALUE) X(LENGTH) X(KEYS) X(SET) X(HASKEY) X(ABSENT) X(PRESENT) X(CODE) X(TENSOR) X(MARKS) \
+    X(PYCHECK) X(SAME) X(DISTINCT) X(EXPRESSION) X(AMBIENT)
+/* clang-format on */
 
 #define DC_AS_ACCESSOR(name) ACC_##name,
 #define DC_AS_OP(name) OP_##name,

@@ -395,7 +395,7 @@ static int always_walked(const Node *nd, PyObject *value, int safe) {
     if (nd->accessor == ACC_CATTR || nd->accessor == ACC_SLOTATTR || nd->accessor == ACC_KEYAT ||
         nd->accessor == ACC_VALUEAT)
         return 1;
-    if (checks_allocate(nd, value)) return 1;
+    if (nd->accessor == ACC_REFERENT || checks_allocate(nd, value)) return 1;
     if (value == NULL) return nd->nkids > 0;
     for (int i = 0; i < nd->nkids; i++) {
         switch (nd->kids[i].accessor) {

@@ -189,12 +189,12 @@ void torch_functions_back(int state) {
 /* ---- expressions -------------------------------------------------------------------------------------------------
  */
 
-#define EXPR_STEPS(X)                                                                                                \
-    X(size)                                                                                                          \
-    X(stride)                                                                                                        \
-    X(offset) X(int) X(float) X(const) X(constf) X(add) X(sub) X(mul) X(floordiv) X(mod) X(truediv) X(pow) X(min)    \
-        X(max) X(neg) X(abs) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or) X(not) X(where) X(tofloat) X(bitand)   \
-            X(bitor)
+/* clang-format off */
+#define EXPR_STEPS(X) \
+    X(size) X(stride) X(offset) X(int) X(float) X(const) X(constf) X(add) X(sub) X(mul) X(floordiv) X(mod) X(truediv) \
+    X(pow) X(min) X(max) X(neg) X(abs) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or) X(not) X(where) X(tofloat) \
+    X(bitand) X(bitor)
+/* clang-format on */
 #define AS_STEP(name) EX_##name,
 #define AS_NAME(name) #name,
 enum { EXPR_STEPS(AS_STEP) EX_COUNT };

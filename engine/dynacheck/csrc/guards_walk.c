@@ -173,6 +173,10 @@ int node_fetch(const Node *nd, PyObject *parent, const GuardFrame *gf, PyObject 
     case ACC_CELL:
         if (PyCell_Check(parent)) v = PyCell_GET(parent);
         break;
+    case ACC_REFERENT:
+        if (PyObject_TypeCheck(parent, &_PyWeakref_RefType)) v = ((PyWeakReference *)parent)->wr_object;
+        if (v == Py_None) v = NULL;
+        break;
     case ACC_ITEM:
         if (PyList_Check(parent)) {
             if (nd->index < PyList_GET_SIZE(parent)) v = PyList_GET_ITEM(parent, nd->index);

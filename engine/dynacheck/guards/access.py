@@ -7,6 +7,7 @@ Python says about sample tensors. Whatever doesn't agree isn't used: its guards 
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ class TensorAccess:
 
 
 def _library() -> str:
-    name = "torch_cpu.dll" if os.name == "nt" else "libtorch_cpu.so"
+    name = "libtorch_cpu.dylib" if sys.platform == "darwin" else "libtorch_cpu.so"
     return os.path.join(os.path.dirname(torch.__file__), "lib", name)
 
 

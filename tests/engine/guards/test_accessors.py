@@ -4,6 +4,7 @@ import collections
 import functools
 import sys
 import types
+import weakref
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from dynacheck.sources import (
     Item,
     Key,
     KeyAt,
+    Referent,
     Root,
     SlotAttr,
     TypeAttr,
@@ -128,6 +130,9 @@ PLACES = {
     "cell": (closure_of(SOME_GLOBAL).__closure__[0], CellContents()),
     "empty cell": (types.CellType(), CellContents()),
     "no cell": (1, CellContents()),
+    "weak reference": (weakref.ref(Thing), Referent()),
+    "weak reference that died": (weakref.ref(Thing()), Referent()),
+    "no weak reference": (Thing(), Referent()),
     "list item": ([1, SOME_GLOBAL], Item(1)),
     "tuple item": ((1, SOME_GLOBAL), Item(1)),
     "item of a lying list": (LyingList([SOME_GLOBAL]), Item(0)),
