@@ -251,7 +251,12 @@ class UserObjectVariable(VariableTracker):
 
     def _slot(self, tx: Tracer, name: str, *args: VariableTracker) -> VariableTracker | None:
         method = self.method(tx, name)
-        return None if method is None else tx.call(method, list(args))
+        if method is not None:
+            return tx.call(method, list(args))
+        raw = type_lookup(self.cls, name)
+        if self.base is None and getattr(raw, "__objclass__", object) is not object:
+            self.unmodelled(tx, name)  # C code of a class that has no tracker of its own
+        return None
 
     def tp_call(
         self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
