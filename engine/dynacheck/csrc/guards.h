@@ -4,8 +4,7 @@
 
 #include "native.h"
 
-/* ---- accessors and checks: the numbers are handed to Python as GUARD_ACCESSORS and GUARD_OPS ----------------------
- */
+/* ---- accessors and checks: the numbers are handed to Python as GUARD_ACCESSORS and GUARD_OPS ----------- */
 
 /* clang-format off */
 #define DC_ACCESSORS(X) \
@@ -155,8 +154,14 @@ static inline void slots_own(PyObject **slots, int n) {
         if ((uintptr_t)slots[i] & BORROWED) slots[i] = Py_NewRef(slot_value(slots[i]));
 }
 
-/* ---- guards_walk.c: all give 1 pass, 0 fail, -1 error ------------------------------------------------------------
- */
+/* ---- guards_build.c ------------------------------------------------------------------------------------ */
+
+int program_build(Program *p, PyObject *spec); /* -1: an exception is set; what was built is the program's to free */
+void check_free(Check *c);
+void nodes_free(Node *nodes, int n);
+int node_count(const Node *nd);
+
+/* ---- guards_walk.c: all give 1 pass, 0 fail, -1 error -------------------------------------------------- */
 
 int pin_matches(const Pin *pin, PyObject *value);
 /* Where the node's value is; *value is borrowed, or owned when *owned; NULL: nowhere. -1: error. */
@@ -182,8 +187,45 @@ static inline int has_no_attributes(PyObject *obj) {
     return type->tp_dictoffset > 0 && object[type->tp_dictoffset / (Py_ssize_t)sizeof *object] == NULL;
 }
 
-/* ---- guards_memo.c ----------------------------------------------------------------------------------------------
- */
+/* ---- guards_versions.c --------------------------------------------------------------------------------- */
+
+#if DC_PY311
+
+typedef PyObject Watch; /* the dict itself */
+
+static inline uint64_t watch_version(const Watch *w) {
+    return ((const PyDictObject *)w)->ma_version_tag;
+}
+
+static inline int watch_alive(const Watch *w) { /* the caller has it from where it was found before */
+    (void)w;
+    return 1;
+}
+
+#else
+
+typedef struct Watch {
+    PyObject *dict; /* NULL once it is gone */
+    uint64_t version;
+    Py_ssize_t refs;
+} Watch;
+
+static inline uint64_t watch_version(const Watch *w) {
+    return w->version;
+}
+
+static inline int watch_alive(const Watch *w) {
+    return w->dict != NULL;
+}
+
+#endif
+
+extern int versions_work;         /* 0: the self-test failed, and there is no shortcut */
+Watch *watch_get(PyObject *dict); /* NULL: can't be watched */
+void watch_put(Watch *w);
+int versions_module_init(void);
+
+/* ---- guards_memo.c ------------------------------------------------------------------------------------- */
 
 extern int memo_enabled;
 void memo_force(int value); /* 0: always walk; 1: the shortcut, where it works */
@@ -193,21 +235,24 @@ void group_clear(Group *g);
  * to be walked every time, and its subtree isn't recorded. */
 int memo_note(const Node *nd, PyObject *value, Walk *w, int safe);
 int memo_safe(const Node *kid, PyObject *value, int safe);
-int memo_module_init(void);
 
-/* ---- guards_torch.c ---------------------------------------------------------------------------------------------
- */
+/* ---- guards_torch.c ------------------------------------------------------------------------------------ */
 
 int tensor_matches(TensorSpec *spec, PyObject *value);
 int marks_match(PyObject *marks, PyObject *tensor);
 #define READ_GLOBAL 10 /* the signature of a read of an entry of a dict, by identity */
 int ambient_matches(const AmbientRead *r);
-/* 2: Python has to decide. */
-int expression_holds(const ExprStep *steps, int n, PyObject *const *slots, const int *numbers);
-PyObject *expression_steps(PyObject *program, ExprStep **steps);
 int torch_functions_off(void); /* the state to hand to torch_functions_back, or -1: nothing to do */
 void torch_functions_back(int state);
 extern int tensors_forced_off;
 extern PyMethodDef torch_methods[];
+enum { TENSOR_SIZE, TENSOR_STRIDE, TENSOR_OFFSET_OF };
+int tensor_number(PyObject *tensor, int what, int dim, int64_t *out); /* 2: only Python can tell */
+
+/* ---- guards_expr.c ------------------------------------------------------------------------------------- */
+
+/* 2: Python has to decide. */
+int expression_holds(const ExprStep *steps, int n, PyObject *const *slots, const int *numbers);
+PyObject *expression_steps(PyObject *program, ExprStep **steps);
 
 #endif

@@ -16,169 +16,12 @@
 #define WALKED ((PyObject *)1) /* as a value: of a node that is walked every time */
 
 int memo_enabled = 1;
-static int memo_works = 1;
 
 void memo_force(int value) {
-    memo_enabled = value && memo_works;
+    memo_enabled = value && versions_work;
 }
 
-/* ---- versions of dicts -------------------------------------------------------------------------------------------
- */
-
-#if DC_PY311
-
-typedef PyObject Watch; /* the dict itself */
-
-static uint64_t watch_version(const Watch *w) {
-    return ((const PyDictObject *)w)->ma_version_tag;
-}
-
-static int watch_alive(const Watch *w) { /* the caller has it from where it was found before */
-    (void)w;
-    return 1;
-}
-
-static Watch *watch_get(PyObject *dict) {
-    return dict;
-}
-
-static void watch_put(Watch *w) {
-    (void)w;
-}
-
-int memo_module_init(void) {
-    return 0;
-}
-
-#else
-
-typedef struct Watch {
-    PyObject *dict; /* NULL once it is gone */
-    uint64_t version;
-    Py_ssize_t refs;
-} Watch;
-
-static Watch **watches; /* open addressing by the dict's address; DELETED marks a freed place */
-static size_t watches_size, watches_used;
-static uint64_t watch_counter;
-static int watcher = -1;
-#define DELETED ((Watch *)1)
-
-static uint64_t watch_version(const Watch *w) {
-    return w->version;
-}
-
-static int watch_alive(const Watch *w) {
-    return w->dict != NULL;
-}
-
-static Watch **watch_place(PyObject *dict) {
-    Watch **free_place = NULL;
-    size_t at = ((uintptr_t)dict >> 4) * 0x9E3779B97F4A7C15ull >> 20;
-    for (;; at++) {
-        Watch **place = &watches[at & (watches_size - 1)];
-        if (*place == NULL) return free_place != NULL ? free_place : place;
-        if (*place == DELETED)
-            free_place = free_place != NULL ? free_place : place;
-        else if ((*place)->dict == dict)
-            return place;
-    }
-}
-
-static int watches_grow(void) {
-    size_t old_size = watches_size, size = old_size == 0 ? 256 : old_size * 2;
-    Watch **old = watches, **bigger = PyMem_Calloc(size, sizeof *bigger);
-    if (bigger == NULL) return -1;
-    watches = bigger, watches_size = size, watches_used = 0;
-    for (size_t i = 0; i < old_size; i++)
-        if (old[i] != NULL && old[i] != DELETED) *watch_place(old[i]->dict) = old[i], watches_used++;
-    PyMem_Free(old);
-    return 0;
-}
-
-static int watch_event(PyDict_WatchEvent event, PyObject *dict, PyObject *key, PyObject *value) {
-    (void)key, (void)value;
-    if (watches_size == 0) return 0;
-    Watch **place = watch_place(dict);
-    if (*place == NULL || *place == DELETED) return 0;
-    (*place)->version = ++watch_counter;
-    if (event == PyDict_EVENT_DEALLOCATED) {
-        (*place)->dict = NULL;
-        *place = DELETED;
-    }
-    return 0;
-}
-
-static Watch *watch_get(PyObject *dict) { /* NULL: can't be watched */
-    if (watcher < 0 || (2 * (watches_used + 1) > watches_size && watches_grow() < 0)) return NULL;
-    Watch **place = watch_place(dict);
-    if (*place == NULL || *place == DELETED) {
-        Watch *w = PyMem_Malloc(sizeof *w);
-        if (w == NULL) return NULL;
-        if (PyDict_Watch(watcher, dict) < 0) {
-            PyErr_Clear();
-            PyMem_Free(w);
-            return NULL;
-        }
-        *w = (Watch){dict, ++watch_counter, 0};
-        watches_used += *place == NULL;
-        *place = w;
-    }
-    (*place)->refs++;
-    return *place;
-}
-
-static void watch_put(Watch *w) {
-    if (--w->refs > 0) return;
-    if (w->dict != NULL) {
-        Watch **place = watch_place(w->dict);
-        if (*place == w) *place = DELETED;
-        if (PyDict_Unwatch(watcher, w->dict) < 0) PyErr_Clear();
-    }
-    PyMem_Free(w);
-}
-
-/* On some releases attribute stores on objects with inline values reach no watcher: then there is no shortcut. */
-static int watcher_works(void) {
-    static const char test[] = "class A: pass\n"
-                               "a = A(); a.x = 0; d = a.__dict__; e = {}\n"
-                               "def warm(o, n):\n"
-                               "    for i in range(n): o.x = i\n"
-                               "warm(a, 200)\n";
-    static const char *const steps[] = {"warm(a, 1)", "a.y = 1", "del a.y", "d['x'] = 5", "d.clear()"};
-    PyObject *ns = PyDict_New(), *r = ns == NULL ? NULL : PyRun_String(test, Py_file_input, ns, ns);
-    PyObject *dict = r == NULL ? NULL : PyDict_GetItemString(ns, "d");
-    Watch *w = dict == NULL ? NULL : watch_get(dict);
-    int works = w != NULL;
-    for (size_t i = 0; works && i < sizeof steps / sizeof *steps; i++) {
-        uint64_t before = w->version;
-        PyObject *done = PyRun_String(steps[i], Py_file_input, ns, ns);
-        works = done != NULL && w->version != before;
-        Py_XDECREF(done);
-    }
-    if (w != NULL) watch_put(w);
-    Py_XDECREF(r);
-    Py_XDECREF(ns);
-    if (PyErr_Occurred()) return -1;
-    return works;
-}
-
-int memo_module_init(void) {
-    watcher = PyDict_AddWatcher(watch_event);
-    if (watcher < 0) {
-        PyErr_Clear();
-        memo_enabled = memo_works = 0;
-        return 0;
-    }
-    int works = watcher_works();
-    if (works == 0) memo_enabled = memo_works = 0;
-    return works < 0 ? -1 : 0;
-}
-
-#endif
-
-/* ---- records -----------------------------------------------------------------------------------------------------
- */
+/* ---- records ------------------------------------------------------------------------------------------- */
 
 enum {
     REC_OBJECT,    /* an object's type, dict and the dict's version */
@@ -324,8 +167,7 @@ static void add_namespace(Variant *v, const Node *nd, const GuardFrame *gf) {
     add_dict(v, REC_NAMESPACE, nd, NULL, dict);
 }
 
-/* ---- recording ---------------------------------------------------------------------------------------------------
- */
+/* ---- recording ----------------------------------------------------------------------------------------- */
 
 static int is_namespace(int accessor) {
     return accessor == ACC_GLOBAL || accessor == ACC_BUILTIN || accessor == ACC_MODULE || accessor == ACC_GLOBALS;
@@ -460,8 +302,7 @@ int memo_note(const Node *nd, PyObject *value, Walk *w, int safe) {
     return 1;
 }
 
-/* ---- replaying ---------------------------------------------------------------------------------------------------
- */
+/* ---- replaying ----------------------------------------------------------------------------------------- */
 
 /* A value from a dict that has changed somewhere: is it what it was, as far as records after this one don't tell? */
 static int still_the_same(const Node *nd, PyObject *now, Variant *v, Walk *w) {
@@ -564,8 +405,7 @@ static int replay(Group *g, Variant *v, Walk *w) {
     return walk_again(v, w);
 }
 
-/* ---- groups ------------------------------------------------------------------------------------------------------
- */
+/* ---- groups -------------------------------------------------------------------------------------------- */
 
 static Variant *variant_for(Group *g, PyObject *key) { /* NULL: no memory, which only costs time */
     if (g->variants == NULL && (g->variants = PyMem_Calloc(MAX_VARIANTS, sizeof *g->variants)) == NULL) return NULL;

@@ -1,4 +1,4 @@
-/* Reading torch without linking it: tensors, global state, expressions over sizes.
+/* Reading torch without linking it: tensors and global state.
  *
  * Functions come from the libtorch that the process has loaded, by name; where the dispatch key set lies in a tensor
  * is found by comparing with what Python says of samples. guards/access.py and guards/state.py check all of it
@@ -47,8 +47,7 @@ static int usable(void) {
     return torch_api.ready && !tensors_forced_off;
 }
 
-/* ---- tensors -----------------------------------------------------------------------------------------------------
- */
+/* ---- tensors ------------------------------------------------------------------------------------------- */
 
 static int dims_match(const int64_t *then, const int64_t *now, int n) {
     for (int i = 0; i < n; i++)
@@ -119,8 +118,7 @@ int marks_match(PyObject *marks, PyObject *tensor) {
     return 1;
 }
 
-/* ---- global state ------------------------------------------------------------------------------------------------
- */
+/* ---- global state -------------------------------------------------------------------------------------- */
 
 /* Thread-locals of torch: their places differ by thread, and are looked up once in each. */
 enum { LOCAL_KEYS, LOCAL_AUTOGRAD, LOCAL_FUNCTIONS, LOCAL_COUNT };
@@ -186,250 +184,19 @@ void torch_functions_back(int state) {
     if (state >= 0) torch_api.functions_set((int8_t)state);
 }
 
-/* ---- expressions -------------------------------------------------------------------------------------------------
- */
-
-/* clang-format off */
-#define EXPR_STEPS(X) \
-    X(size) X(stride) X(offset) X(int) X(float) X(const) X(constf) X(add) X(sub) X(mul) X(floordiv) X(mod) X(truediv) \
-    X(pow) X(min) X(max) X(neg) X(abs) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or) X(not) X(where) X(tofloat) \
-    X(bitand) X(bitor)
-/* clang-format on */
-#define AS_STEP(name) EX_##name,
-#define AS_NAME(name) #name,
-enum { EXPR_STEPS(AS_STEP) EX_COUNT };
-static const char *const step_names[] = {EXPR_STEPS(AS_NAME)};
-
-typedef struct {
-    int is_float;
-    union {
-        int64_t i;
-        double d;
-    } u;
-} Number;
-
-enum { EXACT, UNDEFINED, TO_PYTHON };
-
-static int exact_double(int64_t i) {
-    return -(1LL << 53) <= i && i <= 1LL << 53;
-}
-
-static int load_step(const ExprStep *s, PyObject *const *slots, const int *numbers, Number *out) {
-    int overflow = 0;
+int tensor_number(PyObject *v, int what, int dim, int64_t *out) {
     int64_t rank, *dims;
-    out->is_float = s->op == EX_constf || s->op == EX_float;
-    if (s->op == EX_const || s->op == EX_constf) {
-        memcpy(&out->u, &s->value, sizeof out->u);
-        return EXACT;
-    }
-    PyObject *v = slot_value(slots[numbers[s->slot]]);
-    if (v == NULL) return UNDEFINED;
-    if (s->op == EX_float) {
-        if (!PyFloat_CheckExact(v)) return UNDEFINED;
-        out->u.d = PyFloat_AS_DOUBLE(v);
-        return EXACT;
-    }
-    if (s->op == EX_int) {
-        if (!PyLong_CheckExact(v)) return UNDEFINED;
-        out->u.i = PyLong_AsLongLongAndOverflow(v, &overflow);
-        return overflow ? TO_PYTHON : EXACT;
-    }
-    if (!usable()) return TO_PYTHON;
-    if (!PyObject_TypeCheck(v, torch_api.tensor_type)) return UNDEFINED;
+    if (!usable()) return 2;
+    if (!PyObject_TypeCheck(v, torch_api.tensor_type)) return 0;
     void *handle = tensor_handle(v);
-    if (s->op == EX_offset) return torch_api.storage_offset(handle, &out->u.i) == 0 ? EXACT : UNDEFINED;
-    if (torch_api.dim(handle, &rank) != 0 || s->dim >= rank) return UNDEFINED;
-    if ((s->op == EX_size ? torch_api.sizes : torch_api.strides)(handle, &dims) != 0) return UNDEFINED;
-    out->u.i = dims[s->dim];
-    return EXACT;
+    if (what == TENSOR_OFFSET_OF) return torch_api.storage_offset(handle, out) == 0;
+    if (torch_api.dim(handle, &rank) != 0 || dim >= rank) return 0;
+    if ((what == TENSOR_SIZE ? torch_api.sizes : torch_api.strides)(handle, &dims) != 0) return 0;
+    *out = dims[dim];
+    return 1;
 }
 
-static int power(int64_t base, int64_t exponent, int64_t *out) {
-    int64_t result = 1;
-    if (exponent < 0 || exponent > 64) return TO_PYTHON;
-    while (exponent-- > 0)
-        if (__builtin_mul_overflow(result, base, &result)) return TO_PYTHON;
-    *out = result;
-    return EXACT;
-}
-
-static int integers(int op, int64_t a, int64_t b, Number *out) {
-    int64_t *r = &out->u.i;
-    out->is_float = 0;
-    switch (op) {
-    case EX_add:
-        return __builtin_add_overflow(a, b, r) ? TO_PYTHON : EXACT;
-    case EX_sub:
-        return __builtin_sub_overflow(a, b, r) ? TO_PYTHON : EXACT;
-    case EX_mul:
-        return __builtin_mul_overflow(a, b, r) ? TO_PYTHON : EXACT;
-    case EX_floordiv:
-    case EX_mod: {
-        if (b == 0) return UNDEFINED;
-        if (b == -1) {
-            *r = 0;
-            return op == EX_mod ? EXACT : __builtin_sub_overflow(0, a, r) ? TO_PYTHON : EXACT;
-        }
-        int64_t q = a / b, m = a % b;
-        int down = m != 0 && (m < 0) != (b < 0);
-        *r = op == EX_mod ? m + (down ? b : 0) : q - down;
-        return EXACT;
-    }
-    case EX_truediv:
-        if (b == 0) return UNDEFINED;
-        if (!exact_double(a) || !exact_double(b)) return TO_PYTHON;
-        out->is_float = 1;
-        out->u.d = (double)a / (double)b;
-        return EXACT;
-    case EX_pow:
-        return power(a, b, r);
-    case EX_bitand:
-        *r = a & b;
-        return EXACT;
-    case EX_bitor:
-        *r = a | b;
-        return EXACT;
-    }
-    return TO_PYTHON;
-}
-
-static int doubles(int op, double a, double b, Number *out) {
-    out->is_float = 1;
-    switch (op) {
-    case EX_add:
-        out->u.d = a + b;
-        return EXACT;
-    case EX_sub:
-        out->u.d = a - b;
-        return EXACT;
-    case EX_mul:
-        out->u.d = a * b;
-        return EXACT;
-    case EX_truediv:
-        out->u.d = a / b;
-        return b == 0 ? UNDEFINED : EXACT;
-    }
-    return TO_PYTHON;
-}
-
-static int truth(Number n) {
-    return n.is_float ? n.u.d != 0 : n.u.i != 0;
-}
-
-static int compare(int op, Number a, Number b) {
-    double x = a.is_float ? a.u.d : (double)a.u.i, y = b.is_float ? b.u.d : (double)b.u.i;
-    int less, equal;
-    if (!a.is_float && !b.is_float)
-        less = a.u.i < b.u.i, equal = a.u.i == b.u.i;
-    else
-        less = x < y, equal = x == y;
-    switch (op) {
-    case EX_eq:
-        return equal;
-    case EX_ne:
-        return !equal;
-    case EX_lt:
-        return less;
-    case EX_le:
-        return less || equal;
-    case EX_gt:
-        return a.is_float || b.is_float ? x > y : !less && !equal;
-    }
-    return a.is_float || b.is_float ? x >= y : !less;
-}
-
-static int binary(int op, Number a, Number b, Number *out) {
-    int mixed = a.is_float || b.is_float;
-    if (op == EX_and || op == EX_or) {
-        *out = (Number){0, {op == EX_and ? truth(a) && truth(b) : truth(a) || truth(b)}};
-        return EXACT;
-    }
-    if (mixed && ((!a.is_float && !exact_double(a.u.i)) || (!b.is_float && !exact_double(b.u.i)))) return TO_PYTHON;
-    if (op >= EX_eq && op <= EX_ge) {
-        *out = (Number){0, {compare(op, a, b)}};
-        return EXACT;
-    }
-    if (op == EX_min || op == EX_max) { /* the first of equals, as in Python */
-        *out = compare(op == EX_min ? EX_lt : EX_gt, b, a) ? b : a;
-        return EXACT;
-    }
-    if (!mixed) return integers(op, a.u.i, b.u.i, out);
-    return doubles(op, a.is_float ? a.u.d : (double)a.u.i, b.is_float ? b.u.d : (double)b.u.i, out);
-}
-
-static int unary(int op, Number a, Number *out) {
-    *out = a;
-    if (op == EX_not)
-        *out = (Number){0, {!truth(a)}};
-    else if (op == EX_tofloat && !a.is_float) {
-        if (!exact_double(a.u.i)) return TO_PYTHON;
-        *out = (Number){.is_float = 1, .u.d = (double)a.u.i};
-    } else if (op == EX_tofloat)
-        return EXACT;
-    else if (!a.is_float && a.u.i == INT64_MIN)
-        return TO_PYTHON;
-    else if (a.is_float)
-        out->u.d = op == EX_neg ? -a.u.d : __builtin_fabs(a.u.d);
-    else
-        out->u.i = op == EX_neg ? -a.u.i : llabs(a.u.i);
-    return EXACT;
-}
-
-int expression_holds(const ExprStep *steps, int n, PyObject *const *slots, const int *numbers) {
-    Number stack[33];
-    int top = 0;
-    for (int i = 0; i < n; i++) {
-        int op = steps[i].op, how;
-        if (op <= EX_constf)
-            how = load_step(&steps[i], slots, numbers, &stack[top++]);
-        else if (op == EX_neg || op == EX_abs || op == EX_not || op == EX_tofloat)
-            how = unary(op, stack[top - 1], &stack[top - 1]);
-        else if (op == EX_where) {
-            top -= 2;
-            stack[top - 1] = truth(stack[top - 1]) ? stack[top] : stack[top + 1];
-            how = EXACT;
-        } else {
-            top--;
-            how = binary(op, stack[top - 1], stack[top], &stack[top - 1]);
-        }
-        if (how == UNDEFINED) return 0;
-        if (how == TO_PYTHON) return 2;
-    }
-    return truth(stack[0]);
-}
-
-/* The steps of an expression, from Python: their number as an int object, or NULL with an exception. */
-PyObject *expression_steps(PyObject *program, ExprStep **steps) {
-    Py_ssize_t n = PyTuple_GET_SIZE(program);
-    ExprStep *made = *steps = PyMem_Calloc((size_t)n + 1, sizeof *made);
-    if (made == NULL) return PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *step = PyTuple_GET_ITEM(program, i);
-        const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(step, 0));
-        if (name == NULL) return NULL;
-        if (strcmp(name, "float") == 0 && PyTuple_GET_SIZE(step) == 1) name = "tofloat";
-        int op = 0;
-        while (op < EX_COUNT && strcmp(step_names[op], name) != 0)
-            op++;
-        if (op == EX_COUNT) return PyErr_Format(PyExc_ValueError, "unknown step %s", name);
-        made[i].op = (uint8_t)op;
-        if (op == EX_const) {
-            PyObject *value = PyTuple_GET_ITEM(step, 1);
-            if (PyFloat_Check(value))
-                made[i].op = EX_constf, made[i].value.d = PyFloat_AS_DOUBLE(value);
-            else
-                made[i].value.i = PyLong_AsLongLong(value);
-        } else if (op <= EX_float) {
-            made[i].slot = (uint16_t)PyLong_AsLong(PyTuple_GET_ITEM(step, 1));
-            if (op <= EX_stride) made[i].dim = (uint16_t)PyLong_AsLong(PyTuple_GET_ITEM(step, 2));
-        }
-        if (PyErr_Occurred()) return NULL;
-    }
-    return PyLong_FromSsize_t(n);
-}
-
-/* ---- set-up, from Python -----------------------------------------------------------------------------------------
- */
+/* ---- set-up, from Python ------------------------------------------------------------------------------- */
 
 static int find_symbols(void) {
     void *lib = torch_api.library;

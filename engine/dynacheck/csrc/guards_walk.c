@@ -1,7 +1,7 @@
 /* The walk: from the frame's values along the nodes of a program, running their checks. Runs no user code. */
 #include "guards.h"
 
-/* ---- objects to compare with ----------------------------------------------------------------------------------- */
+/* ---- objects to compare with --------------------------------------------------------------------------- */
 
 /* `constant` is of a builtin type; so is `value`, once it is of the same type. */
 static int constant_equal(PyObject *constant, PyObject *value) {
@@ -65,8 +65,7 @@ int pin_matches(const Pin *pin, PyObject *value) {
     return 0;
 }
 
-/* ---- accessors ---------------------------------------------------------------------------------------------------
- */
+/* ---- accessors ----------------------------------------------------------------------------------------- */
 
 PyObject *instance_dict(PyObject *obj) {
     if (PyType_Check(obj)) return NULL;
@@ -200,8 +199,7 @@ int node_fetch(const Node *nd, PyObject *parent, const GuardFrame *gf, PyObject 
     return v == NULL && PyErr_Occurred() ? -1 : 0;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------------------------
- */
+/* ---- checks -------------------------------------------------------------------------------------------- */
 
 static Py_ssize_t builtin_length(PyObject *v) { /* -1: not a builtin container; -2: error */
     static PyTypeObject *deque;
@@ -359,8 +357,7 @@ int node_walk(const Node *nd, PyObject *parent, Walk *w, int safe) {
     return r;
 }
 
-/* ---- relations ---------------------------------------------------------------------------------------------------
- */
+/* ---- relations ----------------------------------------------------------------------------------------- */
 
 static int all_same(const Relation *r, PyObject *const *slots) {
     PyObject *first = slot_value(slots[r->slots[0]]);
