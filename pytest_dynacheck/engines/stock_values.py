@@ -95,7 +95,11 @@ def describe(value: Any) -> dict[str, str]:
                 device=str(value.device),
                 requires_grad=str(value.requires_grad),
             )
-        except Exception:  # sparse and nested tensors have no strides: the rest stays unknown
+        except (
+            RuntimeError,
+            TypeError,
+            AttributeError,
+        ):  # sparse and nested tensors have no strides: the rest stays unknown
             pass
     aspects["identity"] = f"{_named(value)} #{id(value)}"
     return aspects
@@ -144,6 +148,14 @@ def _kind(kind: str, source: str) -> str:
     return "training" if kind == "value" and source.endswith(".training") else kind
 
 
+def _now(source: str, names: dict[str, Any]) -> dict[str, str] | None:
+    """Returns the aspects of what a source leads to now; None when it leads nowhere or can't be read."""
+    try:
+        return describe(eval(source, names))  # torch writes sources as expressions over L and G
+    except Exception:
+        return None
+
+
 def changes(taken: Iterable[Snapshot], scope: Mapping[str, Any], failed: str) -> tuple[Change, ...]:
     """Returns what differs now from the snapshots, those the failing guard names first.
 
@@ -155,9 +167,8 @@ def changes(taken: Iterable[Snapshot], scope: Mapping[str, Any], failed: str) ->
     names = {**vars(builtins), **scope}
     found: dict[tuple[str, str], Change] = {}
     for shot in taken:
-        try:
-            now = describe(eval(shot.source, names))  # torch writes sources as expressions over L and G
-        except Exception:
+        now = _now(shot.source, names)
+        if now is None:
             continue
         for kind, then in shot.aspects.items():
             value = now.get(kind, "missing" if kind != "value" else f"a {now['type']}")

@@ -179,10 +179,10 @@ class _Reader:
         """Whether a tensor shares the storage of an argument that is no inference tensor."""
         number = self.storage(tensor)
         seen: dict[int, int] = {}
-        for ref in self.refs:
-            if seen.setdefault(id(ref.storage), len(seen)) == number and id(ref.storage) in self.normal:
-                return True
-        return False
+        return any(
+            seen.setdefault(id(ref.storage), len(seen)) == number and id(ref.storage) in self.normal
+            for ref in self.refs
+        )
 
     def same_storage(self, a: torch.Tensor, b: torch.Tensor) -> bool:
         """Whether two tensors share a storage."""

@@ -131,7 +131,8 @@ class Calls(Tracing):
         if code.co_flags & COROUTINES:
             self.break_(reasons.UNKNOWN_CALL, what=f"the coroutine function {fn.describe()}")
         if args and isinstance(args[0], LazyVariable) and issubclass(args[0].get_type(), nn.Module):
-            args[0].realize(self)  # a module handed to a call is looked at, as torch does: its type is guarded
+            # a module handed to a call is looked at, as torch does: its type is guarded
+            args[0].realize(self)
         bound = bind_arguments(self, fn, args, kwargs)
         return self.run_frame(code, bound, fn)
 
@@ -435,4 +436,3 @@ def _compiled_from(value: FunctionType) -> bool:
 
 def _is_torch(value: Any) -> bool:
     return str(getattr(value, "__module__", "") or "").startswith("torch")
-

@@ -432,9 +432,7 @@ class Frame(Calls):
         if not abstract.has(manager, name):
             kind = manager.get_type().__name__
             missed = " (missed __exit__ method)" if name == "__exit__" else ""
-            self.raise_(
-                TypeError, f"{kind!r} object does not support the context manager protocol{missed}"
-            )
+            self.raise_(TypeError, f"{kind!r} object does not support the context manager protocol{missed}")
 
     def special_method(self, owner: VariableTracker, name: str) -> VariableTracker:
         real = owner.realize(self)

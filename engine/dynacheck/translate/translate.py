@@ -172,6 +172,3 @@ def fullgraph_error(broke: GraphBreak) -> Exception:
         f"graph break under fullgraph=True: {broke.message} [{reason.id}]{hint}\nfrom user code:\n{lines}"
     )
     return errors.make(errors.Unsupported, message, reason=reason.id)
-
-
-__all__ = ["SkipFrame", "TranslateRequest", "Translation", "fullgraph_error", "reasons", "translate"]

@@ -252,10 +252,9 @@ class BuiltinObject(VariableTracker):
         """Raise the TypeError of a call with wrong arguments."""
         try:
             getattr(self.sample(), name)(*[None] * len(args), **dict.fromkeys(kwargs))
-        except TypeError as error:
-            tx.raise_(TypeError, *error.args)
-        except Exception:
-            pass
+        except Exception as error:
+            if isinstance(error, TypeError):
+                tx.raise_(TypeError, *error.args)
         self.unmodelled(tx, f"the method {name!r} with these arguments")
 
     def tp_format(self, tx: Tracer, spec: str) -> VariableTracker:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import random
-import sys
 import types
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,8 +13,8 @@ from torch import nn
 
 from dynacheck import reasons
 from dynacheck.graph.facts import UnsupportedTensor
-from dynacheck.guards import Absent, CodeIs, EnumIs, Is, MarksAre, TypeIs, ValueIs
-from dynacheck.sources import ABSENT, CAttr, CellContents, Node, type_lookup
+from dynacheck.guards import CodeIs, EnumIs, Is, TypeIs, ValueIs
+from dynacheck.sources import ABSENT, CAttr, Node, type_lookup
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.classes import ClassVariable, PythonModuleVariable
@@ -143,17 +142,19 @@ def wrap_code(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 def wrap_tensor(tx: Tracer, node: Node, value: torch.Tensor) -> VariableTracker:
     """A tensor, guarded by its metadata; symbolic where its history or a mark asks for it."""
     cls = type(value)
-    if cls not in (torch.Tensor, nn.Parameter):
-        if (isinstance(value, nn.Parameter) and type_lookup(cls, "__torch_function__") is type_lookup(
-            torch.Tensor, "__torch_function__"
-        )) or (isinstance(value, nn.parameter.Buffer) if hasattr(nn.parameter, "Buffer") else False):
-            pass
-        else:
-            tx.break_(reasons.TENSOR_KIND, what=cls.__name__)
+    if cls not in (torch.Tensor, nn.Parameter) and not _is_plain_parameter(value):
+        tx.break_(reasons.TENSOR_KIND, what=cls.__name__)
     try:
         return tx.wrap_tensor(node, value)
     except UnsupportedTensor as error:
         tx.break_(reasons.TENSOR_KIND, what=error.reason)
+
+
+def _is_plain_parameter(value: torch.Tensor) -> bool:
+    """Whether an object of a subclass of Parameter (or a Buffer) behaves as a tensor does."""
+    hook = type_lookup(type(value), "__torch_function__")
+    inherits = hook is type_lookup(torch.Tensor, "__torch_function__")
+    return (isinstance(value, nn.Parameter) and inherits) or isinstance(value, nn.Buffer)
 
 
 @wraps(types.FunctionType)
@@ -235,12 +236,8 @@ def class_tracker(value: type, node: Node | None) -> VariableTracker:
 
 
 def is_user_class(cls: type) -> bool:
-    """A class made by Python code, outside the standard library's C types."""
-    return bool(cls.__flags__ & (1 << 9)) and not (
-        cls.__module__ in sys.stdlib_module_names
-        and cls.__module__ not in ("typing", "types")
-        and cls.__module__ == "builtins"
-    )
+    """Whether a class was made by Python code."""
+    return bool(cls.__flags__ & (1 << 9)) and cls.__module__ != "builtins"
 
 
 @wraps(property, staticmethod, classmethod)
@@ -257,7 +254,7 @@ def wrap_random(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 
 def wrap_module(tx: Tracer, node: Node, value: nn.Module) -> VariableTracker:
     """An nn.Module, structurally: its exact type here, what is read from it where it is read."""
-    if isinstance(value, (nn.RNNBase, nn.RNNCellBase)) and isinstance(value, nn.RNNBase):
+    if isinstance(value, nn.RNNBase):
         tx.give_up(reasons.RNN, what=f"nn.{type(value).__name__}")
     tx.guard(node, TypeIs(type(value)))
     return NNModuleVariable(value, node)
@@ -268,20 +265,3 @@ def wrap_user_object(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     cls = type(value)
     tx.guard(node, TypeIs(cls))
     return UserObjectVariable(cls, value, node, tx.builtin_base(node, value))
-
-
-def absent(tx: Tracer, node: Node) -> None:
-    """Assume that the path leads nowhere."""
-    tx.guard(node, Absent())
-
-
-__all__ = [
-    "TABLE",
-    "CellContents",
-    "MarksAre",
-    "absent",
-    "class_tracker",
-    "is_user_class",
-    "wrap_value",
-    "wraps",
-]
