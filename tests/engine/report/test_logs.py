@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from dynacheck import events as ev
 from dynacheck import artifacts as logs
+from dynacheck import events as ev
 
 HERE = os.path.abspath("script.py")
 CODE = ev.CodeRef(HERE, 3, "fn", "fn")
