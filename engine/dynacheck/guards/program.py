@@ -73,56 +73,55 @@ class _Spec:
 
 
 class _Builder:
-    """Lays out the nodes of one program."""
+    """Lays out the nodes of one program: those with guards or slots, and all above them."""
 
     def __init__(self, root: Root, slotted: Iterable[Node]) -> None:
         self.root = root
         self.top: dict[Any, _Spec] = {}
         self.classes: dict[Held, _Spec] = {}
         self.specs: dict[int, _Spec] = {}
-        self.wanted = self._wanted(slotted)
+        self.slotted = {id(node) for node in slotted}
+        self.slots = 0
+        self.slow: list[Installed] = []
         for node in root.children.values():
             self._place(node, self.top)
-        self.slots = 0
-
-    def _wanted(self, slotted: Iterable[Node]) -> set[int]:
-        """Ids of the nodes that the program must visit: those with guards or slots, and all above them."""
-        wanted: set[int] = set()
-        pending = [node for node in self.root.walk() if node.guards]
-        for start in (*pending, *slotted):
-            node: Node | None = start
-            while node is not None and id(node) not in wanted:
-                wanted.add(id(node))
-                node = node.parent
-        return wanted
 
     def _place(self, node: Node, siblings: dict[Any, _Spec]) -> None:
-        if id(node) not in self.wanted:
-            return
-        spec = siblings.get(node.accessor)
+        accessor = node.accessor
+        spec = siblings.get(accessor)
         if spec is None:
-            spec = siblings[node.accessor] = _Spec(node.accessor.native_op, self._operands(node.accessor))
-        self.specs[id(node)] = spec
-        known = {installed.guard for installed in spec.guards}
-        spec.guards += [installed for installed in node.guards if installed.guard not in known]
+            spec = _Spec(accessor.native_op, self._operands(accessor))
+            spec.guards.extend(node.guards)
+        else:  # what was read of a class through another instance
+            known = {installed.guard for installed in spec.guards}
+            spec.guards += [installed for installed in node.guards if installed.guard not in known]
         for child in node.children.values():
             cls = _known_class(child) if type(child.accessor) is TypeOf else None
-            if cls is None or id(child) not in self.wanted:
+            if cls is None:
                 self._place(child, spec.children)
             else:
                 self._place_class(child, cls, spec)
+        if id(node) in self.slotted:
+            self.specs[id(node)] = spec
+        elif not spec.guards and not spec.children:
+            return
+        siblings[accessor] = spec
 
     def _place_class(self, node: Node, cls: Held, above: _Spec) -> None:
         """What is read of a class whose identity is guarded: once per class."""
         shared = self.classes.get(cls)
         if shared is None:
-            shared = self.classes[cls] = _Spec("PINNED", (cls.native(),))
+            shared = _Spec("PINNED", (cls.native(),))
         if node.guards:  # a guard on the type itself stays where the type is read
             own = above.children.setdefault(node.accessor, _Spec(node.accessor.native_op, ()))
             own.guards += node.guards
-        self.specs[id(node)] = shared
         for child in node.children.values():
             self._place(child, shared.children)
+        if id(node) in self.slotted:
+            self.specs[id(node)] = shared
+        elif not shared.children:
+            return
+        self.classes[cls] = shared
 
     def _operands(self, accessor: Accessor) -> tuple[object, ...]:
         if isinstance(accessor, Captured):
@@ -140,6 +139,23 @@ class _Builder:
     def tops(self) -> list[_Spec]:
         return [*self.top.values(), *self.classes.values()]
 
+    def check(self, installed: Installed) -> tuple[int, tuple[object, ...], object]:
+        """The specification of a check."""
+        op, operands = installed.guard.native_form()
+        if op == "PYCHECK":
+            self.slow.append(installed)
+        return _C.GUARD_OPS[op], operands, installed.guard
+
+    def node(self, spec: _Spec) -> tuple[Any, ...]:
+        """The specification of a node and what is below it."""
+        return (
+            _C.GUARD_ACCESSORS[spec.accessor],
+            spec.operands,
+            tuple([self.check(i) for i in spec.guards]),
+            tuple([self.node(child) for child in spec.children.values()]),
+            spec.slot,
+        )
+
 
 def _known_class(node: Node) -> Held | None:
     """The class that a TypeOf node is guarded to be, by its parent's type guard or its own identity guard."""
@@ -151,21 +167,6 @@ def _known_class(node: Node) -> Held | None:
         if isinstance(installed.guard, Is):
             return installed.guard.held
     return None
-
-
-def _check(installed: Installed) -> tuple[int, tuple[object, ...], object]:
-    op, operands = installed.guard.native_form()
-    return _C.GUARD_OPS[op], operands, installed.guard
-
-
-def _node(spec: _Spec) -> tuple[Any, ...]:
-    return (
-        _C.GUARD_ACCESSORS[spec.accessor],
-        spec.operands,
-        tuple(map(_check, spec.guards)),
-        tuple(map(_node, spec.children.values())),
-        spec.slot,
-    )
 
 
 def _guards(spec: _Spec) -> Iterator[Installed]:
@@ -197,15 +198,14 @@ def build_program(
     """
     relations = [*root.relations, *extra]
     builder = _Builder(root, [*capture, *(node for relation in relations for node in relation.nodes)])
-    related = tuple((*_check(r)[:2], tuple(map(builder.slot_of, r.nodes)), r.guard) for r in relations)
+    related = tuple((*builder.check(r)[:2], tuple(map(builder.slot_of, r.nodes)), r.guard) for r in relations)
     captured = tuple(map(builder.slot_of, capture))
     state = None if ambient is None else (*ambient.native_form()[1], ambient)
     tops = builder.tops()
-    program = _C.GuardProgram((state, tuple(map(_node, tops)), related, builder.slots, captured))
+    program = _C.GuardProgram((state, tuple(map(builder.node, tops)), related, builder.slots, captured))
     installed = [] if ambient is None else [Installed(ambient, (), where)]
     for spec in tops:
         installed += _guards(spec)
     installed += relations
-    slow = tuple(i for i in installed if i.guard.native_form()[0] == "PYCHECK")
     root.release()
-    return CompiledGuards(program, tuple(installed), tuple(capture), slow)
+    return CompiledGuards(program, tuple(installed), tuple(capture), tuple(builder.slow))
