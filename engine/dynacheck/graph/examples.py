@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import torch
 import torch.fx
 
-from dynacheck.graph.runs import running
+from dynacheck.graph.runs import is_users, running
 from dynacheck.graph.state import preserved
 from dynacheck.graph.symbolic import SymbolicEnv
 
@@ -45,13 +45,15 @@ class ExampleValues:
         assert self._captured is not None
         if self._mode is None:
             env = self._captured.env
+            users = any(is_users(node.target) for node in self._captured.graph.nodes)
             if env is not None:
                 self._mode = env.fake_mode
+                self._mode.allow_non_fake_inputs |= users
             else:
                 from torch._subclasses.fake_tensor import FakeTensorMode
                 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-                self._mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=False)
+                self._mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=users)
         return self._mode
 
     def inputs(self) -> list[Any]:

@@ -9,7 +9,6 @@ its key holds all it depends on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import FunctionType
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -18,7 +17,7 @@ from dynacheck.graph import fromfacts, plans
 from dynacheck.graph.facts import Storage, TensorRef
 from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.plans import Plan
-from dynacheck.graph.runs import run_symbolic
+from dynacheck.graph.runs import is_users, run_symbolic
 from dynacheck.graph.state import ambient, autocast_state, default_device, switches
 from dynacheck.graph.symbolic import SymbolicEnv
 from dynacheck.graph.throwaway import without_function_modes
@@ -82,6 +81,12 @@ class Oracle:
             # torch's own memo costs more than it saves under this one: each signature runs once
             self._mode.cache_enabled = False
         return self._mode
+
+    def _open_mode(self) -> Any:
+        """A mode for functions of users, which may close over real tensors."""
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        return FakeTensorMode(allow_non_fake_inputs=True)
 
     def refresh(self) -> None:
         """Read the ambient state that lookups don't read themselves.
@@ -228,9 +233,9 @@ class Oracle:
         direct: int,
     ) -> Plan:
         self.misses += 1
+        if is_users(target):
+            return plans.make(op, target, args, kwargs, refs, direct, self._open_mode)
         plan = plans.make(op, target, args, kwargs, refs, direct, self._fake_mode)
-        if isinstance(target, FunctionType) and not target.__module__.startswith("torch"):
-            return plan  # a user's function (`allow_in_graph`) may read more than its arguments
         if len(self._memo) >= _MEMO_LIMIT:
             self._memo.clear()
         self._memo[key] = plan
@@ -241,7 +246,12 @@ class Oracle:
     ) -> Any:
         if env is None:
             raise UnsupportedOperator("a symbolic size outside an attempt with symbols")
-        return run_symbolic(op, target, args, kwargs or {}, env)
+        closed = env.fake_mode.allow_non_fake_inputs
+        env.fake_mode.allow_non_fake_inputs = closed or is_users(target)
+        try:
+            return run_symbolic(op, target, args, kwargs or {}, env)
+        finally:
+            env.fake_mode.allow_non_fake_inputs = closed
 
     def attribute(
         self, ref: TensorRef, name: str, *args: Any, env: SymbolicEnv | None = None, **kwargs: Any

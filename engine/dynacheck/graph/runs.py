@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -29,6 +30,11 @@ CONSTANTS = (
     torch.memory_format,
 )
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def is_users(target: Any) -> bool:
+    """Whether a function is a user's (`allow_in_graph`): it may read more than its arguments, real tensors too."""
+    return isinstance(target, FunctionType) and not target.__module__.startswith("torch")
 
 
 def rebuild(kind: type, items: list[Any]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -406,8 +408,15 @@ def _breaks(function: Callable[..., Any], reason: Reason, field: str) -> None:
         return tx.break_(reason, **{field: f"{function.__name__}()"})
 
 
-_INSPECTING: Final[tuple[Callable[..., Any], ...]] = (locals, globals, exec, eval, dir)
-_OUTSIDE: Final[tuple[Callable[..., Any], ...]] = (compile, __import__, input, open, breakpoint)
+@handles(dir, lazy=True)
+def names(tx: Tracer, *objects: Arg) -> VariableTracker:
+    if not objects:
+        return tx.break_(FRAME_INSPECTION, call="dir()")
+    return tx.break_(UNKNOWN_CALL, what="dir()")
+
+
+_INSPECTING: Final[tuple[Callable[..., Any], ...]] = (locals, exec, eval, sys._getframe, inspect.currentframe)
+_OUTSIDE: Final[tuple[Callable[..., Any], ...]] = (globals, compile, __import__, input, open, breakpoint)
 for _stop in _INSPECTING:
     _breaks(_stop, FRAME_INSPECTION, "call")
 for _stop in _OUTSIDE:

@@ -68,7 +68,9 @@ class Split:
 
     def check(self) -> None:
         """Skip the frame if torch would, or if it can't be resumed."""
-        frame, inst = self.frame, self.inst
+        frame, inst, broke = self.frame, self.inst, self.broke
+        if broke.reason is reasons.FRAME_INSPECTION and len(broke.stack) == 1:  # it would see our temporaries
+            raise SkipFrame(broke.reason, broke.message, broke.stack, broke)
         reason = why_given_up(frame, inst, frame.attempt.settings.split_more)
         if reason is not None:
             self.give_up(reason)
