@@ -17,7 +17,7 @@ PACKAGES = {"dynacheck": ROOT / "engine" / "dynacheck", "pytest_dynacheck": ROOT
 LAYERS = (
     ("errors", "versions", "config", "events", "reasons", "interop", "places", "marks"),
     ("bytecode",),
-    ("sources",),
+    ("sources", "accessors"),
     ("guards",),
     ("graph",),
     ("variables",),

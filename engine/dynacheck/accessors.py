@@ -1,0 +1,554 @@
+"""How one value is reached from another: the steps of sources.
+
+Each accessor is read in three ways: `fetch` (the value, from a live frame), `emit` (bytecode that loads it in the
+rewritten code) and, by `native_op`, the native program's own accessor. None of them runs user code.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType
+from typing import Any, ClassVar, Protocol, TypeGuard, TypeVar, cast
+
+from dynacheck import _C
+
+
+class _Absent:
+    """The value of a path that leads nowhere."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<absent>"
+
+
+ABSENT = _Absent()
+
+
+_T = TypeVar("_T")
+
+
+def is_a(value: object, cls: type[_T]) -> TypeGuard[_T]:
+    """`isinstance` by the object's real type: asking for `__class__` could run user code."""
+    return issubclass(type(value), cls)
+
+
+class Emitter(Protocol):
+    """What a source may emit. Each method appends instructions that push one value, or replace the top of the stack."""
+
+    def load_local(self, name: str) -> None: ...
+    def load_free(self, name: str) -> None:
+        """Push the contents of a cell or free variable of the frame."""
+
+    def load_cell(self, name: str) -> None:
+        """Push the cell itself."""
+
+    def load_global(self, name: str) -> None: ...
+    def load_const(self, value: object) -> None: ...
+    def load_weak(self, ref: Callable[[], object]) -> None:
+        """Push the object of a weak reference owned by the entry."""
+
+    def load_attr(self, name: str) -> None: ...
+    def load_item(self, key: object) -> None:
+        """Replace the top of the stack by its item at a constant key."""
+
+    def call_helper(self, helper: Callable[..., object], *loads: Callable[[], None]) -> None:
+        """Push the result of an engine function on the values that `loads` push."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameView:
+    """The values of a frame that has not started: what guards and explanations read.
+
+    Args:
+        func: the function being called (globals, closure, defaults).
+        args: the argument slots in order, as the hook hands them out.
+    """
+
+    func: FunctionType
+    args: tuple[Any, ...]
+
+
+class Accessor:
+    """One step from a value to another. Frozen; compares by type and fields, so that it can key the trie."""
+
+    __slots__ = ()
+    native_op: ClassVar[str]
+
+    def native(self) -> tuple[object, ...]:
+        """Operands of the native accessor."""
+        return ()
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        """The value reached from `base`, or ABSENT. Runs no user code."""
+        raise NotImplementedError
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        raise NotImplementedError
+
+    def path(self, base: str) -> str:
+        """How logs spell it."""
+        raise NotImplementedError
+
+    def user_path(self, base: str) -> str:
+        """How the user would spell it."""
+        return self.path(base)
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Accessor):
+    """An argument slot of the frame."""
+
+    name: str
+    index: int
+    native_op: ClassVar[str] = "LOCAL"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.index,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        value = frame.args[self.index]
+        return ABSENT if value is _C.NULL else value
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.load_local(self.name)
+
+    def path(self, base: str) -> str:
+        return f"L[{self.name!r}]"
+
+    def user_path(self, base: str) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Free(Accessor):
+    """The cell of a free variable of the frame; its contents are the child `CellContents`."""
+
+    name: str
+    index: int
+    native_op: ClassVar[str] = "FREE"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.index,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        closure = frame.func.__closure__
+        return ABSENT if closure is None else closure[self.index]
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.load_cell(self.name)
+
+    def path(self, base: str) -> str:
+        return f"F[{self.name!r}]"
+
+    def user_path(self, base: str) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Global(Accessor):
+    """A name in the frame's own globals."""
+
+    name: str
+    native_op: ClassVar[str] = "GLOBAL"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return frame.func.__globals__.get(self.name, ABSENT)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.load_global(self.name)
+
+    def path(self, base: str) -> str:
+        return f"G[{self.name!r}]"
+
+    def user_path(self, base: str) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin(Accessor):
+    """A name in the frame's builtins (guarded only together with its absence from the globals)."""
+
+    name: str
+    native_op: ClassVar[str] = "BUILTIN"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        builtins: dict[str, Any] = frame.func.__builtins__  # type: ignore[attr-defined]
+        return builtins.get(self.name, ABSENT)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.load_global(self.name)
+
+    def path(self, base: str) -> str:
+        return f"B[{self.name!r}]"
+
+    def user_path(self, base: str) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class FrameGlobals(Accessor):
+    """The dict of the frame's own globals (to compare with an inlined function's)."""
+
+    native_op: ClassVar[str] = "GLOBALS"
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return frame.func.__globals__
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        raise NotImplementedError("the globals are only compared, never loaded")
+
+    def path(self, base: str) -> str:
+        return "globals()"
+
+
+def imported_module(name: str) -> object:
+    """The module of that name in sys.modules (used by rewritten code for values of other modules)."""
+    return sys.modules[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Module(Accessor):
+    """A module, by its name in sys.modules: the way to the globals of inlined functions."""
+
+    name: str
+    native_op: ClassVar[str] = "MODULE"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return sys.modules.get(self.name, ABSENT)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(imported_module, lambda: to.load_const(self.name))
+
+    def path(self, base: str) -> str:
+        return f"M[{self.name!r}]"
+
+    def user_path(self, base: str) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Captured(Accessor):
+    """An object reached only through a weak cell owned by the entry (it has no path from the frame)."""
+
+    key: int
+    name: str = ""
+    native_op: ClassVar[str] = "CAPTURED"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.key,)
+
+    def path(self, base: str) -> str:
+        return f"W[{self.name or self.key}]"
+
+    def user_path(self, base: str) -> str:
+        return self.name or self.path(base)
+
+
+_MISSING = object()
+
+
+def instance_dict(obj: object) -> dict[str, Any] | None:
+    """The instance dict of an object without running user code, or None."""
+    try:
+        d = object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        return None
+    return d if type(d) is dict else None
+
+
+@dataclass(frozen=True, slots=True)
+class DictAttr(Accessor):
+    """An entry of the object's instance dict (modules included)."""
+
+    name: str
+    native_op: ClassVar[str] = "DICTATTR"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        d = instance_dict(base)
+        return ABSENT if d is None else d.get(self.name, ABSENT)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        load_base()
+        to.load_attr(self.name)
+
+    def path(self, base: str) -> str:
+        return f"{base}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOf(Accessor):
+    """The object's type."""
+
+    native_op: ClassVar[str] = "TYPEOF"
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return type(base)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(type, load_base)
+
+    def path(self, base: str) -> str:
+        return f"type({base})"
+
+
+def type_lookup(cls: type, name: str) -> object:
+    """What `_PyType_Lookup` finds: the raw entry of the first class of the MRO that has the name, or ABSENT."""
+    if not is_a(cls, type):
+        return ABSENT
+    for c in type.__dict__["__mro__"].__get__(cls):
+        found = type.__dict__["__dict__"].__get__(c).get(name, _MISSING)
+        if found is not _MISSING:
+            return found
+    return ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class TypeAttr(Accessor):
+    """A raw class attribute, looked up along the MRO; the base is a class."""
+
+    name: str
+    native_op: ClassVar[str] = "TYPEATTR"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return type_lookup(base, self.name)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(type_lookup, load_base, lambda: to.load_const(self.name))
+
+    def path(self, base: str) -> str:
+        return f"{base}.{self.name}"
+
+    def user_path(self, base: str) -> str:
+        # type(self).scale is what the user wrote as self.scale
+        return f"{base[5:-1] if base.startswith('type(') and base.endswith(')') else base}.{self.name}"
+
+
+def c_attribute(obj: Any, name: str) -> object:
+    """An attribute whose descriptor is C code (a `__slots__` member, a builtin's getter), or ABSENT; runs no user code."""
+    descriptor: Any = type_lookup(type(obj), name)
+    if type(descriptor) not in (MemberDescriptorType, GetSetDescriptorType):
+        return ABSENT
+    try:
+        return descriptor.__get__(obj)
+    except (AttributeError, ValueError, RuntimeError):
+        return ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class SlotAttr(Accessor):
+    """A `__slots__` member (a member descriptor of the type)."""
+
+    name: str
+    native_op: ClassVar[str] = "SLOTATTR"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return c_attribute(base, self.name)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        load_base()
+        to.load_attr(self.name)
+
+    def path(self, base: str) -> str:
+        return f"{base}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CAttr(Accessor):
+    """An attribute whose descriptor on the type is C code: `__code__`, `__self__`, a tensor's `grad`, a slice's `start`."""
+
+    name: str
+    native_op: ClassVar[str] = "CATTR"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return c_attribute(base, self.name)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        load_base()
+        to.load_attr(self.name)
+
+    def path(self, base: str) -> str:
+        return f"{base}.{self.name}"
+
+
+def cell_contents(cell: CellType) -> object:
+    """The contents of a cell, or ABSENT when it is empty."""
+    if type(cell) is not CellType:
+        return ABSENT
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class CellContents(Accessor):
+    """What a cell holds; ABSENT when it is empty."""
+
+    native_op: ClassVar[str] = "CELL"
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return cell_contents(base)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        load_base()
+        to.load_attr("cell_contents")
+
+    def path(self, base: str) -> str:
+        return f"{base}.cell_contents"
+
+    def user_path(self, base: str) -> str:
+        return base
+
+
+def referent(ref: Any) -> object:
+    """What a weak reference refers to, or ABSENT when it died; runs no user code."""
+    if not is_a(ref, weakref.ref):
+        return ABSENT
+    found = weakref.ref.__call__(ref)
+    return ABSENT if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class Referent(Accessor):
+    """What a weak reference refers to; ABSENT when it died."""
+
+    native_op: ClassVar[str] = "REFERENT"
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return referent(base)
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(referent, load_base)
+
+    def path(self, base: str) -> str:
+        return f"{base}()"
+
+
+def list_item(obj: list[Any] | tuple[Any, ...], index: int) -> object:
+    """Item of a list or tuple (or subclass) by the builtin's own rule, whatever the subclass overrides."""
+    if is_a(obj, list):
+        return list.__getitem__(obj, index)
+    return tuple.__getitem__(cast("tuple[Any, ...]", obj), index)
+
+
+def dict_item(obj: dict[Any, Any], key: object) -> object:
+    """Item of a dict (or subclass) by dict's own rule, whatever the subclass overrides."""
+    return dict.__getitem__(obj, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Accessor):
+    """An item of a list or tuple."""
+
+    index: int
+    native_op: ClassVar[str] = "ITEM"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.index,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        if is_a(base, list):
+            return list.__getitem__(base, self.index) if self.index < list.__len__(base) else ABSENT
+        if is_a(base, tuple):
+            return tuple.__getitem__(base, self.index) if self.index < tuple.__len__(base) else ABSENT
+        return ABSENT
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        load_base()
+        to.load_item(self.index)
+
+    def path(self, base: str) -> str:
+        return f"{base}[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Key(Accessor):
+    """A dict's item. The key is an exact builtin constant or an enum member."""
+
+    key: Any
+    native_op: ClassVar[str] = "KEY"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.key,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return dict.get(base, self.key, ABSENT) if is_a(base, dict) else ABSENT
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(dict_item, load_base, lambda: to.load_const(self.key))
+
+    def path(self, base: str) -> str:
+        return f"{base}[{self.key!r}]"
+
+    def user_path(self, base: str) -> str:
+        for container in ("._parameters", "._buffers", "._modules"):
+            if base.endswith(container):
+                owner = base[: -len(container)]
+                return f"{owner}[{self.key}]" if str(self.key).isdigit() else f"{owner}.{self.key}"
+        return f"{base}[{self.key!r}]"
+
+    # 1, 1.0 and True are equal keys of a dict but not the same constant
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and type(self.key) is type(other.key) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash((type(self.key), self.key))
+
+
+def dict_keys_of(d: dict[Any, Any]) -> Iterator[Any]:
+    """The keys of a dict (or a subclass) in its order, whatever the subclass overrides."""
+    return OrderedDict.__iter__(d) if is_a(d, OrderedDict) else dict.__iter__(d)
+
+
+def dict_key_at(d: dict[Any, Any], index: int) -> object:
+    """The key at a position of a dict's order."""
+    for i, key in enumerate(dict_keys_of(d)):
+        if i == index:
+            return key
+    return ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAt(Accessor):
+    """The key object at a position of a dict (for keys that are neither constants nor enum members)."""
+
+    index: int
+    native_op: ClassVar[str] = "KEYAT"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.index,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return dict_key_at(base, self.index) if is_a(base, dict) else ABSENT
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(dict_key_at, load_base, lambda: to.load_const(self.index))
+
+    def path(self, base: str) -> str:
+        return f"list({base})[{self.index}]"
