@@ -336,7 +336,7 @@ class Calls(Tracing):
         if special is not None:
             return special
         if (
-            issubclass(value, (nn.Module, torch.Tensor))
+            issubclass(value, torch.Tensor)
             or type_lookup(type(value), "__call__") is not type.__call__
         ):
             self.break_(reasons.UNKNOWN_CALL, what=f"the class {value.__qualname__}")
