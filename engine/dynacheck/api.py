@@ -227,7 +227,7 @@ def cache_entries(fn: Any) -> tuple[Cached, ...]:
     """The live entries of a function's or module's code, the ones of its resume functions included.
 
     Args:
-        fn: a function, method or module, compiled or not. Instances of a class share its code.
+        fn: a function, method, module or module class, compiled or not. Instances share their class's code.
 
     Returns:
         Entries in the order they are tried, per code object.
@@ -238,6 +238,8 @@ def cache_entries(fn: Any) -> tuple[Cached, ...]:
         >>> cache_entries(f)
         ()
     """
+    if isinstance(fn, type):
+        fn = getattr(fn, "forward", None) or vars(fn).get("__call__")
     wanted = {id(code) for code in codes_of(fn)}
     found = []
     for state in _C.states():

@@ -91,9 +91,9 @@ class ShapePolicy:
 
     def _size(self, node: Node, seen: Seen, marks: dict[str, Any], dim: int, size: int) -> Dim:
         if _marked(marks, "unbacked", dim) or _marked(marks, "strict_unbacked", dim):
-            return _bounded("unbacked", marks, node, dim)
+            return _bounded("unbacked", node, dim)
         if _marked(marks, "dynamic", dim):
-            return _bounded("marked", marks, node, dim)
+            return _bounded("marked", node, dim)
         if size in (0, 1):
             return STATIC
         if _marked(marks, "weak_dynamic", dim):
@@ -196,7 +196,7 @@ def _marked(marks: dict[str, Any], kind: str, dim: int) -> bool:
     return dim in marks.get(f"_dynamo_{kind}_indices", ())
 
 
-def _bounded(kind: Any, marks: dict[str, Any], node: Node, dim: int) -> Dim:
+def _bounded(kind: Any, node: Node, dim: int) -> Dim:
     """A marked dimension, with the bounds that the user gave."""
     have = instance_dict(node.peek()) or {}
     low = high = None
