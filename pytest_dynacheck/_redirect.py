@@ -1,9 +1,9 @@
 """The one seam between torch's compile API and the engine under test.
 
-While a test under test runs, three kinds of function of torch get other code, and get theirs back afterwards:
+While a test under test runs, some functions of torch get other code, and get theirs back afterwards:
 `torch.compile` itself (so that `from torch import compile` is caught too), the wrappers that torch made
-earlier (decorators at import, `Module.compile`, modules built in fixtures: all share one code object), and
-`torch._dynamo.reset`. Their code is swapped rather than the names replaced, because whoever holds one of
+earlier (decorators at import, `Module.compile`, modules built in fixtures: all share one code object),
+`torch._dynamo.reset` and `torch._dynamo.explain`. Their code is swapped rather than the names replaced, because whoever holds one of
 these functions holds the function. On first use a probe checks that the seam works on the installed torch.
 """
 
@@ -96,12 +96,15 @@ class Redirection:
     def active(self) -> bool:
         return self._target is not None
 
-    def start(self, target: Callable[..., Any], reset: Callable[[], None]) -> None:
+    def start(
+        self, target: Callable[..., Any], reset: Callable[[], None], explain: Callable[..., Any] | None = None
+    ) -> None:
         """Redirect until `stop`.
 
         Args:
             target: `(fn, **torch's keywords) -> compiled`.
             reset: called when the program resets torch's compiler.
+            explain: what `torch._dynamo.explain` becomes; None leaves it.
         """
         import torch
         import torch._dynamo.eval_frame as eval_frame
@@ -114,6 +117,8 @@ class Redirection:
         self._target, self._reset = target, reset
         self._swap("compile", torch.compile, lambda: self._on_torch_compile)
         self._swap("reset", sys.modules["torch._dynamo"].reset, lambda: self._on_reset)
+        if explain is not None:
+            self._swap("explain", sys.modules["torch._dynamo"].explain, lambda: explain)
         if self._seam is not None:
             for wrapper in list(self._wrappers):
                 self._put(wrapper, self._seam)

@@ -109,7 +109,7 @@ class TestRun:
         if self.plan.under_test:
             self._stack.enter_context(self._strict_engine())
             self._stack.callback(session.redirection.stop)
-            session.redirection.start(self.compiling.compile, engine.reset)
+            session.redirection.start(self.compiling.compile, engine.reset, engine.explain)
 
     def _restore(self, snapshot: Snapshot) -> None:
         self.leaks = snapshot.restore()

@@ -19,6 +19,7 @@ _HIDDEN = tuple(
         os.path.join("torch", "_subclasses", ""),
         os.path.join("torch", "fx", ""),
         os.path.join("torch", "nn", "modules", "module.py"),
+        os.path.join("torch", "__init__.py"),
     )
 )
 

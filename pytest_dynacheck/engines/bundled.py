@@ -42,6 +42,10 @@ class Bundled:
     def reset(self) -> None:
         self.module.reset()
 
+    def explain(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What one call captures; a function of the call's arguments if there are none yet, as torch's is."""
+        return self.module.explain(fn, *args, **kwargs)
+
     def record(self) -> AbstractContextManager[Any]:
         """Yields the engine's own Report, which grows until the context is left."""
         watched: AbstractContextManager[Any] = self.module.observe(self._root)
@@ -55,7 +59,3 @@ class Bundled:
     def settings(self) -> ModuleType:
         """The module of the engine's settings."""
         return importlib.import_module("dynacheck.config")
-
-    def report_parts(self) -> ModuleType:
-        """The module of report records, for showing values."""
-        return importlib.import_module("dynacheck.records")

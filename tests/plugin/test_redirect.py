@@ -143,6 +143,19 @@ def test_a_reset_of_torch_resets_the_engine_and_keeps_the_counts(project):
     ).assert_outcomes(passed=1)
 
 
+def test_explain_is_the_engines(project):
+    project.run(
+        text="""
+        import torch._dynamo
+
+        @pytest.mark.max_graphs(2)
+        def test_one():
+            found = torch._dynamo.explain(printing)(X)
+            assert (found.graph_count, found.graph_break_count) == (2, 1)
+        """
+    ).assert_outcomes(passed=1)
+
+
 def test_limits_set_through_torch_apply(project):
     project.run(
         text="""
