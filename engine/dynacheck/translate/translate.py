@@ -15,13 +15,13 @@ from dynacheck.graph.state import preserved
 from dynacheck.graph.symbolic import SymbolicEnv
 from dynacheck.guards import AmbientState, CompiledGuards, Distinct, SizeExpression, build_program
 from dynacheck.guards.base import Installed, relate
-from dynacheck.sources import FrameView, Root, UserLine
+from dynacheck.sources import FrameView, Node, Root, UserLine
 from dynacheck.translate.breaks import Split
 from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.translate.tracing import Attempt
-from dynacheck.variables.base import CantRebuild, GraphBreak
+from dynacheck.variables.base import CantRebuild, GraphBreak, VariableTracker
 
 MAX_ATTEMPTS = 200
 
@@ -140,9 +140,25 @@ def _attempt(request: TranslateRequest, speculation: Speculation, ambient: Ambie
     inputs = [spec.node for spec in graph.inputs if spec.what == "tensor"]
     if len(inputs) > 1:
         relate(attempt.root, Distinct(), inputs, frame.line())
+    _keep_apart(attempt, frame)
     extra = _size_guards(env)
     guards = build_program(attempt.root, ambient, capture, extra, frame.line())
     return Translation("entry", guards, code, None if graph.is_empty else graph, broke, attempt.root)
+
+
+def _keep_apart(attempt: Attempt, frame: Frame) -> None:
+    """Assume that objects the frame writes to stay other objects than those of their type that it reads: a write to
+    one that turned out to be another would be lost in what was read of that one."""
+    written = {item.get_type() for item in attempt.effects.items() if isinstance(item, VariableTracker)}
+    if not written:
+        return
+    apart: dict[type, list[Node]] = {}
+    for _, tracker in attempt.by_id.values():
+        if tracker.node is not None and not tracker.is_constant() and tracker.get_type() in written:
+            apart.setdefault(tracker.get_type(), []).append(tracker.node)
+    for nodes in apart.values():
+        if len(nodes) > 1:
+            relate(attempt.root, Distinct(), nodes, frame.line())
 
 
 def _size_guards(env: SymbolicEnv | None) -> list[Installed]:

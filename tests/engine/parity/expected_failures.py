@@ -3,7 +3,23 @@
 __all__ = ["AS_TORCH", "EXPECTED_FAILURES", "ON_PURPOSE"]
 
 # Not yet: program or case name -> why.
-EXPECTED_FAILURES: dict[str, str] = {}
+EXPECTED_FAILURES: dict[str, str] = {
+    "adam_step": "torch models optimizers as a whole; ours splits inside of them too",
+    "fullgraph_after_partial": "on purpose: a fullgraph=True call that an entry ending in a break would serve raises",
+    "format_size_unused": "formatting a size specialises it at once, also where the text is never used",
+    "format_size_returned": "formatting a size specialises it instead of breaking",
+    "operation_or_nothing": "a frame without tensor operations is held by an uncounted entry, whose hits count as hits",
+    "19_box_size_from_int_of_tensor": "one recompile fewer: the second size is a symbol from the start",
+    "38_dict_membership": "a frame without tensor operations is held by an uncounted entry, whose hits count as hits",
+    "44_generator_under_custom_context": "set_default_dtype isn't modelled",
+    "46_numpy_scalar_argument": "numpy values aren't modelled",
+    "48_hook_removed_and_readded": "the ids of hooks are part of the guards, so that adding one again recompiles",
+    "49_disabled_hook": "the frame below a break in a hook isn't translated again",
+    "75_cond_closure": "torch.cond isn't modelled",
+    "82_buffer_reassigned": "a 0-d tensor as an index breaks instead of being specialised",
+    "89_empty_else_branch": "arithmetic on a size alone makes no graph",
+    "101_time_in_forward": "bound methods that cross a break are guarded by their parts, not by a weak id: fewer recompiles",
+}
 
 # Never, since torch is wrong, or gives up for good: results are plain Python's, figures not torch's.
 # Program or case name -> why, and the figures wanted instead where they are settled.
@@ -19,6 +35,7 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
     "06_closure_state_in_local_class": ("torch loses what a closure cell was set to", {}),
     "47_hook_added_after_compile": ("a hook registered after the first call is noticed", {}),
     "50_backward_pre_hook_after_compile": ("a hook registered after the first call is noticed", {}),
+    "92_dispatch_mode_empty_reason": ("a call under a dispatch mode runs eagerly, not the graph made without it", {}),
     "67_enum_in_set_attribute": ("torch doesn't notice that the set changed", {}),
 }
 
