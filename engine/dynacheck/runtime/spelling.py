@@ -15,6 +15,18 @@ from dynacheck.sources import ABSENT, CAttr, FrameView, Item, Node
 from dynacheck.translate.resume import origin
 
 _SLOT = re.compile(r"___stack(\d+)")
+_LEAVES_NOTHING = (
+    "STORE_",
+    "DELETE_",
+    "POP_",
+    "JUMP",
+    "NOP",
+    "RESUME",
+    "PRECALL",
+    "KW_NAMES",
+    "SWAP",
+    "PUSH_NULL",
+)
 _STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL")
 
 
@@ -43,24 +55,28 @@ def _slot(code: CodeType, slot: int) -> str:
     original = None if came is None else came.code
     if came is None or original is None:
         return "a value on the stack"
-    depth = sum(name.startswith("___stack") for name in code.co_varnames[: code.co_argcount])
+    if slot >= len(came.stack):
+        return "a value on the stack"
+    position = came.stack[slot]
     instructions = decode(original).instructions
     after = instructions[came.resumed_at]
-    if slot == depth - 1 and after.opname in _STORES:
+    if position == came.depth - 1 and after.opname in _STORES:
         return str(after.argval)
-    producer = _producer(instructions, came.resumed_at, slot, depth)
+    producer = _producer(instructions, came.resumed_at, position, came.depth)
     return (producer and _expression(original, producer)) or "a value on the stack"
 
 
-def _producer(instructions: tuple[Instruction, ...], end: int, slot: int, depth: int) -> Instruction | None:
-    """The instruction that left a stack slot, on the straight way to `end`."""
+def _producer(
+    instructions: tuple[Instruction, ...], end: int, position: int, depth: int
+) -> Instruction | None:
+    """The instruction that left the value at a stack position, on the straight way to `end`."""
     for inst in reversed(instructions[:end]):
         arg = inst.arg if inst.opcode >= dis.HAVE_ARGUMENT else None
         try:
             before = depth - dis.stack_effect(inst.opcode, arg, jump=False)
         except ValueError:
             return None
-        if depth > slot >= before or (depth == before == slot + 1 and inst.opname.startswith("LOAD_ATTR")):
+        if depth == position + 1 and not inst.opname.startswith(_LEAVES_NOTHING):
             return inst
         depth = before
     return None

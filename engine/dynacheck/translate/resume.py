@@ -72,6 +72,10 @@ class Origin:
     """By index in the resume code: the index in the original code; None in the prologue and its last NOP."""
     resumed_at: int
     """The original index where it starts."""
+    stack: tuple[int, ...] = ()
+    """Stack positions of its stack arguments, there."""
+    depth: int = 0
+    """Stack depth there."""
 
     @property
     def code(self) -> CodeType | None:
@@ -274,7 +278,9 @@ class _Maker:
             stacksize=max(self.original.co_stacksize, self.layout.depth + 3),
         )
         indexes = (None,) * len(start) + tuple(op.origin for op in builder.ops)
-        _origins.set(code, Origin(weakref.ref(self.original), indexes, self.index))
+        _origins.set(
+            code, Origin(weakref.ref(self.original), indexes, self.index, self.stack, self.layout.depth)
+        )
         return ResumeCode(code, self.layout, self.index, self.leading, self.stack, self.locals)
 
     def land(self) -> None:
