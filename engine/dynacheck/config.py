@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,11 +109,26 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> Config:
     return Config(**found)
 
 
+_GUARDED = frozenset(name for name, spec in _FIELDS.items() if spec.metadata["guarded"])
+
+
 class _Settings:
-    """The process-wide base. Only `set_base` and `reset_base` write it."""
+    """The process-wide base, written by `set_base` and `reset_base` only, and how many overlays are in force.
+
+    Attributes:
+        overlays: of options that change translation, in any context.
+        watcher: told whether such options may differ from their defaults somewhere.
+    """
 
     def __init__(self) -> None:
         self.base: Config | None = None
+        self.overlays = 0
+        self.watcher: Callable[[bool], None] = lambda changed: None
+
+    def tell(self) -> None:
+        base = self.base
+        changed = base is not None and any(getattr(base, n) != _FIELDS[n].default for n in _GUARDED)
+        self.watcher(changed or self.overlays > 0)
 
 
 _settings = _Settings()
@@ -123,11 +138,23 @@ _overlay: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("dynacheck_config
 def set_base(**changes: Any) -> None:
     """Change the process-wide settings."""
     _settings.base = dataclasses.replace(current_base(), **_checked(changes))
+    _settings.tell()
 
 
 def reset_base(config: Config | None = None) -> None:
     """Put the process-wide settings back to the environment's, or to `config`."""
     _settings.base = config
+    _settings.tell()
+
+
+def watch_guarded(watcher: Callable[[bool], None]) -> None:
+    """Have a function told when options that change translation are set, and when none is any more.
+
+    Args:
+        watcher: called with whether such options may differ from their defaults anywhere.
+    """
+    _settings.watcher = watcher
+    _settings.tell()
 
 
 def current_base() -> Config:
@@ -165,11 +192,19 @@ def configured(**changes: Any) -> Iterator[None]:
         ...     get("recompile_limit")
         2
     """
-    token = _overlay.set(_overlay.get() + tuple(_checked(changes).items()))
+    checked = _checked(changes)
+    guarded = not _GUARDED.isdisjoint(checked)
+    token = _overlay.set(_overlay.get() + tuple(checked.items()))
+    if guarded:
+        _settings.overlays += 1
+        _settings.tell()
     try:
         yield
     finally:
         _overlay.reset(token)
+        if guarded:
+            _settings.overlays -= 1
+            _settings.tell()
 
 
 def get(name: str) -> Any:
@@ -197,4 +232,4 @@ def snapshot() -> Config:
 
 def guarded_values() -> tuple[Any, ...]:
     """The values that change translation, in a fixed order."""
-    return tuple(get(name) for name, spec in _FIELDS.items() if spec.metadata["guarded"])
+    return tuple(get(name) for name in _FIELDS if name in _GUARDED)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
-from dynacheck import _C, events, reasons
+from dynacheck import _C, config, events, reasons
 from dynacheck.backends import registry
 from dynacheck.backends.contract import Backend
 from dynacheck.events import observers
@@ -52,15 +52,18 @@ class Compile:
         code = code_of(fn if subject is None else subject)
         self.target = None if code is None else code_ref(code)
         self.root = getattr(fn, "__code__", None)
-        self.job = self._job(registry.find(options.backend, options.mode, options.options, options.dynamic))
+        self.backend = registry.find(options.backend, options.mode, options.options, options.dynamic)
+        self.settings = config.guarded_values()
+        self.job = self._job(self.backend, self.settings)
         self.hooked = self._hooked(self.job)
+        self._others: dict[tuple[Any, ...], _C.HookedCall] = {}  # by settings that change translation
         self._eager: _C.HookOff | None = None
         self._run_only: _C.HookedCall | None = None
         self._forced: tuple[Any, _C.HookedCall] | None = None
 
-    def _job(self, backend: Backend) -> Job:
+    def _job(self, backend: Backend, settings: tuple[Any, ...]) -> Job:
         options = self.options
-        region = engine.regions.find(backend, options.dynamic, self.isolation)
+        region = engine.regions.find(backend, options.dynamic, self.isolation, settings)
         return Job(
             backend,
             region,
@@ -105,9 +108,22 @@ class Compile:
             return self._run_only
         if stance.backend is not None:
             if self._forced is None or self._forced[0] is not stance.backend:
-                self._forced = (stance.backend, self._hooked(self._job(registry.find(stance.backend))))
+                job = self._job(registry.find(stance.backend), config.guarded_values())
+                self._forced = (stance.backend, self._hooked(job))
             return self._forced[1]
-        return self.hooked
+        return self._under_settings()
+
+    def _under_settings(self) -> _C.HookedCall:
+        """What translates with the settings that hold, and looks for entries made with them."""
+        if not switches.settings_changed:
+            return self.hooked
+        settings = config.guarded_values()
+        if settings == self.settings:
+            return self.hooked
+        found = self._others.get(settings)
+        if found is None:
+            found = self._others[settings] = self._hooked(self._job(self.backend, settings))
+        return found
 
 
 def code_of(obj: Any) -> Any:

@@ -99,15 +99,22 @@ class Regions:
         """A number for an isolated compile."""
         return next(self._isolations)
 
-    def find(self, backend: Backend, dynamic: bool | None, isolation: int | None = None) -> _C.Region:
+    def find(
+        self,
+        backend: Backend,
+        dynamic: bool | None,
+        isolation: int | None = None,
+        settings: tuple[Any, ...] = (),
+    ) -> _C.Region:
         """The region of a compile, made on first need.
 
         Args:
             backend: its backend.
             dynamic: its `dynamic`.
             isolation: its number if it is isolated.
+            settings: values of the options that change translation.
         """
-        key = (backend.identity, dynamic, isolation)
+        key = (backend.identity, dynamic, isolation, settings)
         with self._lock:
             region = self._known.get(key)
             if region is None:

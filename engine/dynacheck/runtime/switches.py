@@ -6,6 +6,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from dynacheck import config
+
 _EVAL_FRAME = "torch._dynamo.eval_frame"
 
 
@@ -32,6 +34,11 @@ class Switches:
         (self._reasons.add if on else self._reasons.discard)(reason)
         self.plain = self.loaded and not self._reasons
 
+    @property
+    def settings_changed(self) -> bool:
+        """Whether an option that changes translation may differ from its default somewhere."""
+        return "settings" in self._reasons
+
     def look_for_torch(self) -> None:
         """Find torch's stance once its compiler is loaded; until then every call comes here."""
         module = sys.modules.get(_EVAL_FRAME)
@@ -46,3 +53,4 @@ class Switches:
 
 
 switches = Switches()
+config.watch_guarded(lambda changed: switches.set("settings", changed))

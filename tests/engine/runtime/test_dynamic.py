@@ -56,6 +56,22 @@ def test_settings(backend):
     assert len(backend) == 4
 
 
+def test_settings_that_change_translation_have_entries_of_their_own(seen, x):
+    def f(x, n):
+        return x * n
+
+    compiled = dynacheck.compile(f, backend="eager")
+    compiled(x, 2.0)
+    for _ in range(2):
+        with configured(specialize_float=True):
+            for n in (2.0, 3.0, 4.0):
+                compiled(x, n)
+    for n in (2.0, 3.0, 4.0):
+        compiled(x, n)
+    outcomes = [c.outcome for c in seen.calls]
+    assert outcomes == ["miss"] * 4 + ["hit"] * 4 + ["miss", "hit"]
+
+
 def test_marks(backend):
     compiled = dynacheck.compile(lambda x: x * 2, backend=backend)
     for size in (3, 4, 5):

@@ -123,9 +123,6 @@ def test_reset_from_within_a_compiled_call(x):
 
 
 def test_graphs_are_dropped_with_their_entries(backend, x):
-    class Thing:
-        pass
-
     class Net(torch.nn.Module):
         def __init__(self, kind):
             super().__init__()
@@ -136,7 +133,7 @@ def test_graphs_are_dropped_with_their_entries(backend, x):
 
     compiled = dynacheck.compile(Net(None), backend=backend)
     compiled(x)
-    info = region_of(backend).key
+    info = compiled._dynacheck_compile.job.region.key
     assert len(info.graphs) == 1
     _C.state(Net.forward.__code__).entries[0].invalidate()
     assert len(info.graphs) == 0
