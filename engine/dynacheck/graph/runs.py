@@ -169,7 +169,8 @@ def run_symbolic(op: str, target: Any, args: Sequence[Any], kwargs: dict[str, An
         UnsupportedOperator: metadata propagation can't tell.
     """
     inference = torch.is_inference_mode_enabled()
-    with running(env.fake_mode), as_no_grad():
+    # The Python dispatcher runs C++ kernels that ask for sizes as numbers through decompositions that keep symbols.
+    with running(env.fake_mode), as_no_grad(), torch._C._EnablePythonDispatcher():
         fake_args = [map_structure(a, env.fake, TensorRef) for a in args]
         fake_kwargs = {k: map_structure(a, env.fake, TensorRef) for k, a in kwargs.items()}
         try:

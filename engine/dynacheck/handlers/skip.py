@@ -36,7 +36,7 @@ TORCH_INLINED: Final = (
         "_decomp", "_functorch/autograd_function", "_functorch/eager_transforms",
         "_functorch/functional_call", "_functorch/pyfunctorch", "_functorch/vmap", "_functorch/apis",
         "_library/autograd", "_library/custom_ops", "_ops", "_prims", "_refs", "_tensor",
-        "amp/autocast_mode", "ao/nn", "autograd/function", "backends/cuda", "cuda/amp/autocast_mode",
+        "amp/autocast_mode", "ao/nn", "autograd/function", "backends/cuda", "backends/mha", "cuda/amp/autocast_mode",
         "distributed", "distributions", "functional", "fx/_pytree", "fx/traceback", "linalg", "nn",
         "optim", "overrides", "random", "return_types", "sparse", "testing", "utils/_contextlib",
         "utils/_cxx_pytree", "utils/_device", "utils/_foreach_utils", "utils/_ordered_set",

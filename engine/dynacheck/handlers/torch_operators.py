@@ -7,7 +7,6 @@ import types
 from typing import Any, Final
 
 import torch
-import torch.nn.functional as F
 
 _C_TYPES: Final = (types.BuiltinFunctionType, types.BuiltinMethodType)
 _METHOD_TYPES: Final = (types.MethodDescriptorType, types.WrapperDescriptorType)
@@ -48,10 +47,7 @@ def operator_target(fn: Any) -> Any | None:
     if name in _NOT_OPERATORS:
         return None
     if isinstance(fn, types.FunctionType):
-        if fn.__module__ in _RECORDED_MODULES and not _is_inlined(fn):
-            return fn
-        # boolean_dispatch and other generated wrappers of torch.nn.functional
-        return fn if getattr(F, name, None) is fn else None
+        return fn if fn.__module__ in _RECORDED_MODULES and not _is_inlined(fn) else None
     if isinstance(fn, _C_TYPES):
         owner = getattr(fn, "__self__", None)
         module = getattr(fn, "__module__", None)

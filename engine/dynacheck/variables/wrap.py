@@ -80,6 +80,8 @@ def _by_kind(tx: Tracer, node: Node, value: Any) -> VariableTracker:
         return wrap_module(tx, node, value)
     if isinstance(value, type):
         return wrap_class(tx, node, value)
+    if isinstance(value, types.ModuleType):
+        return wrap_python_module(tx, node, value)
     if isinstance(value, BaseException):
         tx.guard(node, TypeIs(type(value)))
         return ExceptionVariable.sourced(node)
