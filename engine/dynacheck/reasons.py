@@ -47,14 +47,6 @@ def by_id(reason_id: str) -> Reason:
     return _table[reason_id]
 
 
-def by_torch_name(name: str) -> Reason | None:
-    """Our reason for one of torch's break types, or None."""
-    for reason in _table.values():
-        if reason.torch and reason.torch == name:
-            return reason
-    return None
-
-
 DATA_DEPENDENT_BRANCH = Reason(
     "DC101", "branch on a tensor's value",
     "`{opname}` needs the value of a tensor, which exists only when the graph runs.",

@@ -37,9 +37,3 @@ def torch_version() -> tuple[int, int] | None:
         return None
     major, minor = str(version).split(".")[:2]
     return int(major), int(minor)
-
-
-def torch_since(major: int, minor: int) -> bool:
-    """Return whether torch is loaded and is that version or later."""
-    version = torch_version()
-    return version is not None and version >= (major, minor)

@@ -77,10 +77,6 @@ class DecodedCode:
     def __iter__(self) -> Iterator[Instruction]:
         return iter(self.instructions)
 
-    def deref_name(self, arg: int) -> str:
-        """Return the name of a slot, for the operand of LOAD_DEREF and the like."""
-        return self.slots[arg]
-
     @cached_property
     def nargs(self) -> int:
         """Number of argument slots: positional, keyword-only, `*args`, `**kwargs`."""

@@ -18,7 +18,7 @@ from dynacheck.graph.facts import Storage, TensorRef
 from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.plans import Plan
 from dynacheck.graph.runs import is_users, run_symbolic
-from dynacheck.graph.state import ambient, autocast_state, default_device, switches
+from dynacheck.graph.state import autocast_state, default_device, switches
 from dynacheck.graph.symbolic import SymbolicEnv
 from dynacheck.graph.throwaway import without_function_modes
 
@@ -280,10 +280,6 @@ class Oracle:
         if fromfacts.is_method(name):
             return self.call("call_method", name, (ref, *args), kwargs, env)
         return self.call("attribute", fromfacts.getter(name), (ref,), None, env)
-
-    def ambient_key(self) -> object:
-        """The ambient state lookups are keyed by, for reports."""
-        return ambient()
 
 
 def _flatten(value: Any, key: list[Any], refs: list[TensorRef]) -> None:

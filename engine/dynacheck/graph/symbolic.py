@@ -10,7 +10,6 @@ from typing import Any, Final, Literal, TypeAlias
 import torch
 
 from dynacheck.graph import sizeguards
-from dynacheck.graph.expressions import constant
 from dynacheck.graph.facts import Storage, TensorFacts, TensorRef, facts_after_write, facts_of
 from dynacheck.graph.outcomes import DataDependent
 from dynacheck.graph.sizeguards import ConstraintViolation, Dim, SizeGuard, Slot, SymbolSource
@@ -80,12 +79,11 @@ def _torch() -> Any:
     class Env(symbolic_shapes.ShapeEnv):
         """A ShapeEnv that notes the user's line of ours with each guard, instead of walking stacks."""
 
-        user_line: UserLine | None = None
         locate: Callable[[], UserLine | None] | None = None
         user_lines: dict[str, UserLine]
 
         def _get_sloc(self, framework_loc: Any = None) -> Any:
-            line = self.user_line if self.locate is None else self.locate()
+            line = None if self.locate is None else self.locate()
             if line is None:
                 return shapes.SLoc(None, None)
             text = str(line)
@@ -354,14 +352,6 @@ class SymbolicEnv:
             return value
         return value.node.hint if value.node.has_hint() else None
 
-    def record_line(self, line: UserLine | None) -> None:
-        """Say which line of the user's runs now: guards made from here on are its.
-
-        Args:
-            line: the line.
-        """
-        self.shape_env.user_line = line
-
     def locate(self, where: Callable[[], UserLine | None]) -> None:
         """Say how to find the user's line when a guard is made; costs nothing until one is.
 
@@ -413,20 +403,6 @@ class SymbolicEnv:
         finally:
             self.shape_env.locate = before
         return value
-
-    def static_value(self, value: Any) -> Any:
-        """The number of a symbolic value that has become one, else None. Leaves no guard.
-
-        Args:
-            value: a symbolic value or a plain number.
-
-        Returns:
-            An int, float or bool, or None.
-        """
-        if not isinstance(value, _SYMBOLS):
-            return value
-        expr = value.node.expr
-        return constant(expr) if expr.is_number or (expr.is_Boolean and not expr.free_symbols) else None
 
     # Tensors
 

@@ -41,12 +41,6 @@ def dispatch_keys(tensor: torch.Tensor) -> int:
     return int(torch._C._dispatch_keys(tensor).raw_repr())
 
 
-def _same_dims(then: Dims | None, now: Sequence[int] | None) -> bool:
-    if then is None or now is None:
-        return then is None
-    return len(then) == len(now) and all(a is None or a == b for a, b in zip(then, now))
-
-
 # Classes whose tensors keep sizes and strides where every tensor does, whatever they are asked.
 _PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
 # Layouts that share their dispatch keys, or whose sizes aren't plain numbers.

@@ -39,12 +39,6 @@ def from_weak_cell(cell: WeakCell) -> Any:
     return cell.get()
 
 
-def own_globals(function: Any) -> dict[str, Any]:
-    """A function's globals (used by rewritten code)."""
-    found: dict[str, Any] = function.__globals__
-    return found
-
-
 def size_of(tensor: Any, index: int) -> int:
     """A size of a tensor (used by rewritten code)."""
     found: int = tensor.size(index)
@@ -95,6 +89,7 @@ class Codegen:
         self._output_index: dict[Any, int] = {}
         self._temps: dict[VariableTracker, str] = {}
         self._fresh = 0
+        self._pending: dict[Any, None] = {}  # side effects that are still to be written
         self._own_cells: dict[Any, str] = {}  # cells of the frame itself, which the rewritten code makes
 
     # -- Emitter
@@ -151,6 +146,14 @@ class Codegen:
             value.node.emit(self)
         else:
             value.reconstruct(self)
+
+    def settle(self, value: VariableTracker) -> None:
+        """Write an object's changes back now, if they still have to be: what is made from it next looks at it."""
+        if isinstance(value, LazyVariable) and value.real is not None:
+            value = value.real
+        if value in self._pending:
+            del self._pending[value]
+            value.write_back(self)
 
     def pin(self, value: VariableTracker) -> None:
         """Evaluate a value now, so that later loads aren't changed by what is written in between."""
@@ -268,8 +271,9 @@ class Codegen:
                 self.load(contents)
                 self.build.store_deref(name)
                 filled.append((cell, contents))
+        self._pending = dict.fromkeys(items)
         for item in items:
-            item.write_back(self)
+            self.settle(item)
 
     def _escaping_cells(self, roots: Sequence[VariableTracker]) -> dict[Any, str]:
         """The frame's own cells that what leaves the frame holds."""

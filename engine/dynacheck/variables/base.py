@@ -113,6 +113,9 @@ class Rebuilder(Emitter, Protocol):
     def remember(self, value: VariableTracker) -> None:
         """The object on top of the stack is the one `value` stands for; later loads give the same object."""
 
+    def settle(self, value: VariableTracker) -> None:
+        """Write an object's changes back now, if they still have to be: what is made from it next looks at it."""
+
     def graph_output(self, value: VariableTracker) -> None:
         """Push a tensor or symbolic number that the graph computes."""
 
@@ -553,8 +556,3 @@ for _name in (
     "nb_unary", "hash_key", "tp_repr", "tp_str", "tp_format",
 ):  # fmt: skip
     _forward(_name)
-
-
-def realize_all(tx: Tracer, values: Sequence[VariableTracker]) -> list[VariableTracker]:
-    """The values with lazy ones wrapped."""
-    return [v.realize(tx) for v in values]

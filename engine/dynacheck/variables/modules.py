@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from typing import Any
 
 import torch
@@ -115,8 +114,3 @@ class NNModuleVariable(UserObjectVariable):
 
     def hash_key(self, tx: Tracer) -> Any:
         return self
-
-
-def is_forward_defined(cls: type) -> bool:
-    """Whether the class (or a base below nn.Module) defines `forward` as a Python function."""
-    return isinstance(type_lookup(cls, "forward"), types.FunctionType)
