@@ -3,8 +3,9 @@
 While a test under test runs, some functions of torch get other code, and get theirs back afterwards:
 `torch.compile` itself (so that `from torch import compile` is caught too), the wrappers that torch made
 earlier (decorators at import, `Module.compile`, modules built in fixtures: all share one code object),
-`torch._dynamo.reset` and `torch._dynamo.explain`. Their code is swapped rather than the names replaced, because whoever holds one of
-these functions holds the function. On first use a probe checks that the seam works on the installed torch.
+`torch._dynamo.reset` and `torch._dynamo.explain`. Their code is swapped rather than the names replaced,
+because whoever holds one of these functions holds the function. On first use a probe checks that the seam
+works on the installed torch.
 """
 
 from __future__ import annotations

@@ -344,7 +344,7 @@ class TypeAttr(Accessor):
 
 
 def c_attribute(obj: Any, name: str) -> object:
-    """An attribute whose descriptor is C code (a `__slots__` member, a builtin's getter), or ABSENT; runs no user code."""
+    """An attribute whose descriptor is C code (a `__slots__` member, a builtin's getter), or ABSENT."""
     descriptor: Any = type_lookup(type(obj), name)
     if type(descriptor) not in (MemberDescriptorType, GetSetDescriptorType):
         return ABSENT
@@ -377,7 +377,7 @@ class SlotAttr(Accessor):
 
 @dataclass(frozen=True, slots=True)
 class CAttr(Accessor):
-    """An attribute whose descriptor on the type is C code: `__code__`, `__self__`, a tensor's `grad`, a slice's `start`."""
+    """An attribute whose descriptor on the type is C code: `__code__`, `__self__`, a tensor's `grad`."""
 
     name: str
     native_op: ClassVar[str] = "CATTR"

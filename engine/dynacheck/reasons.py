@@ -125,7 +125,8 @@ CONTEXT_MANAGER = Reason(
 )  # fmt: skip
 LOGGING_CALL = Reason(
     "DC117", "logging call", "`{call}` writes a log record and can't be traced.",
-    "remove it, or guard it with torch.compiler.is_compiling()", "logging.Logger method not supported for non-export cases",
+    "remove it, or guard it with torch.compiler.is_compiling()",
+    "logging.Logger method not supported for non-export cases",
 )  # fmt: skip
 BACKWARD_CALL = Reason(
     "DC118", "backward() inside the compiled function", "`{call}` runs autograd and isn't traced.",
@@ -140,7 +141,8 @@ GENERATOR_BREAK = Reason(
     "use a list, or move the operation out of the generator", "Graph break in generator",
 )  # fmt: skip
 RAISE_IN_TRY = Reason(
-    "DC121", "operator that may raise inside a try", "An operator that may raise because of values runs inside a `try` that would catch it.",
+    "DC121", "operator that may raise inside a try",
+    "An operator that may raise because of values runs inside a `try` that would catch it.",
     "move the operator out of the try block", "",
 )  # fmt: skip
 TENSOR_KIND = Reason(
@@ -152,15 +154,19 @@ UNCAUGHT_RAISE = Reason(
     "", "Observed exception",
 )  # fmt: skip
 BREAK_IN_LOOP = Reason(
-    "DC202", "break inside a loop", "A graph break inside a `for` or `while` body: the frame can't be split and runs eagerly.",
-    "move the breaking operation out of the loop, or the loop's body into a function of its own", "graph break in for/while loop",
+    "DC202", "break inside a loop",
+    "A graph break inside a `for` or `while` body: the frame can't be split and runs eagerly.",
+    "move the breaking operation out of the loop, or the loop's body into a function of its own",
+    "graph break in for/while loop",
 )  # fmt: skip
 BREAK_IN_TRY = Reason(
-    "DC203", "break inside a try with handlers", "A graph break inside a `try` block with handlers: the frame can't be split and runs eagerly.",
+    "DC203", "break inside a try with handlers",
+    "A graph break inside a `try` block with handlers: the frame can't be split and runs eagerly.",
     "move the breaking operation out of the try block", "graph break in try",
 )  # fmt: skip
 BREAK_IN_WITH = Reason(
-    "DC204", "break inside a with block", "A graph break inside a `with` of a context manager that can't be re-entered: the frame runs eagerly.",
+    "DC204", "break inside a with block",
+    "A graph break inside a `with` of a context manager that can't be re-entered: the frame runs eagerly.",
     "move the breaking operation out of the with block", "graph break under GenericContextWrappingVariable",
 )  # fmt: skip
 BREAK_NOT_RESUMABLE = Reason(

@@ -31,10 +31,13 @@ _QUERIES: Final = (
     torch.get_autocast_dtype, torch.is_autocast_cache_enabled, torch.are_deterministic_algorithms_enabled,
     torch.is_deterministic_algorithms_warn_only_enabled, torch.get_num_threads, torch._C._is_torch_function_enabled,
     torch.cuda.is_available, torch.cuda.device_count, torch.cuda.is_initialized, torch.backends.mkldnn.is_available,
-    torch.backends.cuda.is_built, torch._C._get_tracing_state, torch._jit_internal.is_scripting, torch.jit._trace.is_tracing,
+    torch.backends.cuda.is_built, torch._C._get_tracing_state, torch._jit_internal.is_scripting,
+    torch.jit._trace.is_tracing,
     torch.overrides.is_tensor_method_or_property, torch._C._is_any_autocast_enabled, torch.get_default_device,
-    torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.mem_efficient_sdp_enabled, torch.backends.cuda.math_sdp_enabled,
-    torch.is_autocast_cpu_enabled, torch.get_autocast_cpu_dtype, torch.distributed.is_available, torch.is_warn_always_enabled,
+    torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.mem_efficient_sdp_enabled,
+    torch.backends.cuda.math_sdp_enabled,
+    torch.is_autocast_cpu_enabled, torch.get_autocast_cpu_dtype, torch.distributed.is_available,
+    torch.is_warn_always_enabled,
 )  # fmt: skip
 
 
@@ -220,7 +223,10 @@ def record_function(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracke
 @handles(torch._check, lazy=True)
 def check(tx: Tracer, cond: VariableTracker, message: VariableTracker | None = None) -> VariableTracker:
     if not abstract.is_true(tx, cond):
-        text = "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement request to PyTorch.)"
+        text = (
+            "Expected cond to be True, but got False. (Could this error message be improved? "
+            "If so, please report an enhancement request to PyTorch.)"
+        )
         if message is not None:
             text = abstract.str_(tx, tx.call(message, [])).realize(tx).as_constant(tx)
         tx.raise_(RuntimeError, text)

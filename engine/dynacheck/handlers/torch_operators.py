@@ -19,14 +19,19 @@ _RECORDED_MODULES: Final = frozenset({
 # C functions that only ask or set state: answered while translating, never recorded.
 _NOT_OPERATORS: Final = frozenset({
     "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "get_default_dtype", "_set_grad_enabled",
-    "is_floating_point", "is_complex", "numel", "is_tensor", "is_storage", "get_autocast_dtype", "is_autocast_cache_enabled",
-    "manual_seed", "seed", "set_default_dtype", "compile", "_assert", "typename", "is_deterministic_algorithms_warn_only_enabled",
-    "are_deterministic_algorithms_enabled", "get_num_threads", "_dynamo", "get_rng_state", "set_rng_state", "initial_seed", "save", "load",
+    "is_floating_point", "is_complex", "numel", "is_tensor", "is_storage", "get_autocast_dtype",
+    "is_autocast_cache_enabled",
+    "manual_seed", "seed", "set_default_dtype", "compile", "_assert", "typename",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "are_deterministic_algorithms_enabled", "get_num_threads", "_dynamo", "get_rng_state", "set_rng_state",
+    "initial_seed", "save", "load",
     "get_default_device", "set_default_device", "get_device_module", "set_printoptions", "use_deterministic_algorithms",
-    "sym_int", "sym_float", "sym_max", "sym_min", "sym_not", "sym_ite", "vmap", "cond", "_check", "_check_is_size", "_check_value",
+    "sym_int", "sym_float", "sym_max", "sym_min", "sym_not", "sym_ite", "vmap", "cond", "_check",
+    "_check_is_size", "_check_value",
 })  # fmt: skip
 _C_MODULES: Final = frozenset({
-    None, "torch", "torch._C", "torch._C._nn", "torch._C._special", "torch._C._linalg", "torch._C._fft", "torch._C._sparse",
+    None, "torch", "torch._C", "torch._C._nn", "torch._C._special", "torch._C._linalg", "torch._C._fft",
+    "torch._C._sparse",
     "torch._C._nested", "torch._VF", "torch._C._VariableFunctions",
 })  # fmt: skip
 _VARIABLE_FUNCTIONS: Final = torch._C._VariableFunctions

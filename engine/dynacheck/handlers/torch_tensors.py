@@ -18,17 +18,20 @@ from dynacheck.variables.tensor import BINARY, COMPARE, TensorVariable
 # Answered from the tensor's metadata, without a node in the graph.
 METADATA: Final = frozenset({
     "size", "stride", "dim", "ndimension", "numel", "nelement", "is_contiguous", "element_size", "is_floating_point",
-    "is_complex", "is_signed", "is_conj", "is_neg", "get_device", "storage_offset", "is_inference", "__len__", "has_names",
+    "is_complex", "is_signed", "is_conj", "is_neg", "get_device", "storage_offset", "is_inference", "__len__",
+    "has_names",
     "is_shared", "is_pinned",
 })  # fmt: skip
 READS_VALUE: Final = frozenset({
-    "item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__", "__repr__", "__str__",
+    "item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__",
+    "__repr__", "__str__",
     "__format__", "numpy", "__array__", "data_ptr", "is_nonzero", "equal", "storage", "untyped_storage",
 })  # fmt: skip
 BACKWARD: Final = frozenset({"backward", "register_hook", "register_post_accumulate_grad_hook"})
 _DUNDERS: Final[dict[str, str]] = {
     "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__floordiv__": "//", "__mod__": "%",
-    "__pow__": "**", "__matmul__": "@", "__and__": "&", "__or__": "|", "__xor__": "^", "__lshift__": "<<", "__rshift__": ">>",
+    "__pow__": "**", "__matmul__": "@", "__and__": "&", "__or__": "|", "__xor__": "^", "__lshift__": "<<",
+    "__rshift__": ">>",
 }  # fmt: skip
 _COMPARES: Final = {
     "__lt__": "<",
@@ -151,7 +154,8 @@ def type_(
 
 
 _TYPE_NAMES: Final = {
-    torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bfloat16: "BFloat16", torch.uint8: "Byte",
+    torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bfloat16: "BFloat16",
+    torch.uint8: "Byte",
     torch.int8: "Char", torch.int16: "Short", torch.int32: "Int", torch.int64: "Long", torch.bool: "Bool",
     torch.complex64: "ComplexFloat", torch.complex128: "ComplexDouble",
 }  # fmt: skip

@@ -97,7 +97,7 @@ def same_global_state():
 
 
 def guard_module(node, module, capture):
-    """Guards on a module as translating its forward leaves them: types, what was read of instances and classes, tensors."""
+    """Guards on a module as translating its forward leaves them: types, what was read of it, tensors."""
     install(node, TypeIs(type(module)), HERE)
     install(node.attr("forward"), Absent(), HERE)
     install(node.attr("training"), ValueIs(module.training), HERE)

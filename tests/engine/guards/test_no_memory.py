@@ -1,4 +1,4 @@
-"""Every allocation of building and checking a program failing in turn: MemoryError or the right verdict, nothing worse."""
+"""Every allocation of building and checking a program failing in turn: MemoryError or the right verdict."""
 
 import pytest
 import torch

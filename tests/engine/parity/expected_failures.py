@@ -18,7 +18,7 @@ EXPECTED_FAILURES: dict[str, str] = {
     "75_cond_closure": "torch.cond isn't modelled",
     "82_buffer_reassigned": "a 0-d tensor as an index breaks instead of being specialised",
     "89_empty_else_branch": "arithmetic on a size alone makes no graph",
-    "101_time_in_forward": "bound methods that cross a break are guarded by their parts, not by a weak id: fewer recompiles",
+    "101_time_in_forward": "bound methods that cross a break are guarded by their parts, not a weak id: fewer recompiles",
 }
 
 # Never, since torch is wrong, or gives up for good: results are plain Python's, figures not torch's.
