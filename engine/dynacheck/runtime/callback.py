@@ -110,7 +110,6 @@ class _Decision:
         self.args = args
         self.state = state
         self.data = data
-        self.settings = config.snapshot()
 
     def answer(self) -> _C.Entry | bool | None:
         stance = stances.current().name
@@ -127,14 +126,14 @@ class _Decision:
             if self._over_limit():  # reached while waiting for the lock
                 return False
             counted = counted_entries(self.state)
-            if self.settings.error_on_recompile and in_scope(counted, self.job.isolation):
+            if config.get("error_on_recompile") and in_scope(counted, self.job.isolation):
                 raise self._recompile_error("error_on_recompile is set", counted)
-            if self.data.plain >= self._limit():  # never has tensor operations, however often it changes
+            if self.data.plain >= limits.recompile_limit(
+                self.job.limit
+            ):  # never has tensor operations, however often it changes
                 return None
-            return Miss(self.job, self.func, self.args, self.state, self.data, self.settings).translate()
-
-    def _limit(self) -> int:
-        return self.settings.recompile_limit if self.job.limit is None else self.job.limit
+            miss = Miss(self.job, self.func, self.args, self.state, self.data, config.snapshot())
+            return miss.translate()
 
     def _serving(self) -> _C.Entry | None:
         """An entry that another thread made meanwhile.
@@ -174,9 +173,9 @@ class _Decision:
             if self.data.seen:
                 return True
             self.data.seen = True
-            ShapePolicy(engine.history, self.settings, self.job.dynamic, self.job.isolation).observe(
-                self.func, self.args
-            )
+            settings = config.snapshot()
+            policy = ShapePolicy(engine.history, settings, self.job.dynamic, self.job.isolation)
+            policy.observe(self.func, self.args)
         if observers.active:
             why = reasons.STANCE.id
             observers.emit(
@@ -198,17 +197,17 @@ class _Decision:
         Raises:
             FailOnRecompileLimitHit: where that is an error.
         """
-        if len(self.state.entries) < min(self._limit(), self.settings.accumulated_recompile_limit):
+        if not self.state.entries:
             return False
         counted = counted_entries(self.state)
         scope = in_scope(counted, self.job.isolation)
-        hit = limits.limit_reached(scope, counted, self.settings, self.job.limit)
+        hit = limits.limit_reached(len(scope), len(counted), self.job.limit)
         if hit is None:
             return False
         name, limit = hit
         code = code_ref(self.func.__code__)
         first = (self.job.isolation, name) not in self.data.warned
-        fails = self.settings.fail_on_recompile_limit_hit or self.job.fullgraph
+        fails = self.job.fullgraph or config.get("fail_on_recompile_limit_hit")
         explained = self._explained(counted) if first or fails or observers.active else ()
         if first:
             self.data.warned.add((self.job.isolation, name))

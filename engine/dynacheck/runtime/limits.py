@@ -5,31 +5,36 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from dynacheck import _C
-from dynacheck.config import Config
+from dynacheck import config
 from dynacheck.events import CodeRef, EntryMiss
 from dynacheck.runtime.misses import guard_lines
 
 _log = logging.getLogger("dynacheck")
 
 
-def limit_reached(
-    scope: Sequence[_C.Entry], counted: Sequence[_C.Entry], settings: Config, own: int | None
-) -> tuple[str, int] | None:
+def recompile_limit(own: int | None) -> int:
+    """How many entries a code object may have in an isolation scope.
+
+    Args:
+        own: the compile's own limit, or None.
+    """
+    limit: int = config.get("recompile_limit") if own is None else own
+    return limit
+
+
+def limit_reached(scope: int, counted: int, own: int | None) -> tuple[str, int] | None:
     """The limit that a further entry would exceed: its name and value, or None.
 
     Args:
-        scope: the entries of the code object in this compile's isolation scope.
-        counted: all entries of the code object.
-        settings: the settings that hold.
-        own: the compile's own recompile limit.
+        scope: how many entries the code object has in this compile's isolation scope.
+        counted: how many it has in all.
+        own: the compile's own limit, or None.
     """
-    limit = settings.recompile_limit if own is None else own
-    if len(scope) >= limit:
+    limit = recompile_limit(own)
+    if scope >= limit:
         return "recompile_limit", limit
-    if len(counted) >= settings.accumulated_recompile_limit:
-        return "accumulated_recompile_limit", settings.accumulated_recompile_limit
-    return None
+    limit = config.get("accumulated_recompile_limit")
+    return ("accumulated_recompile_limit", limit) if counted >= limit else None
 
 
 def message(name: str, limit: int, code: CodeRef, misses: Sequence[EntryMiss]) -> str:
