@@ -290,6 +290,11 @@ def _dims(t: Any, index: int | Iterable[int], who: str) -> list[int]:
     return dims
 
 
+def _in_order(low: int | None, high: int | None, who: str) -> None:
+    if low is not None and high is not None and low > high:
+        raise ValueError(f"{who}: min={low} is above max={high}")
+
+
 def _marked(t: Any, attribute: str) -> Any:
     have = t.__dict__.get(attribute)
     if have is None:
@@ -320,12 +325,14 @@ def mark_dynamic(
 
     Raises:
         IndexError: no such dimension.
+        ValueError: `min` is above `max`.
 
     Example:
         >>> import torch
         >>> x = torch.ones(4, 8)
         >>> mark_dynamic(x, 0, min=2, max=64)
     """
+    _in_order(min, max, "mark_dynamic")
     for dim in _dims(t, index, "mark_dynamic"):
         _marked(t, "_dynamo_dynamic_indices").add(dim)
         _marked(t, "_dynamo_dynamic_range").add(DimRange(dim, min, max))
@@ -389,6 +396,7 @@ def mark_unbacked(
         max: greatest size, checked at run time.
     """
     attribute = "_dynamo_strict_unbacked_indices" if strict else "_dynamo_unbacked_indices"
+    _in_order(min, max, "mark_unbacked")
     for dim in _dims(t, index, "mark_unbacked"):
         _marked(t, attribute).add(dim)
         t.__dict__.setdefault("_specialize_on", {})[dim] = specialize_on or []

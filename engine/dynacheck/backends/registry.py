@@ -102,7 +102,7 @@ def find(
             _named(backend, mode, options, dynamic, keywords),
         )
     if not callable(backend):
-        raise TypeError(f"backend must be a name or a callable, not {type(backend).__name__}")
+        raise TypeError(f"backend must be a name or a callable, not {backend!r}")
     name = getattr(backend, "__name__", type(backend).__name__)
     identity = ("callable", _identity(backend), _frozen(keywords))
     return Backend(name, identity, context.calling(backend, keywords), backend)

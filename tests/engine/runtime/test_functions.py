@@ -126,7 +126,7 @@ def test_disable_keyword():
         ({"full_graph": True}, TypeError, "full_graph"),
         ({"fullgraph": 1}, TypeError, "fullgraph must be bool"),
         ({"dynamic": "yes"}, TypeError, "dynamic must be bool or NoneType"),
-        ({"backend": 3}, TypeError, "backend must be a name or a callable, not int"),
+        ({"backend": 3}, TypeError, "backend must be a name or a callable, not 3"),
         ({"backend": "egaer"}, dynacheck.InvalidBackend, "did you mean 'eager'"),
         ({"mode": 1}, TypeError, "mode must be str"),
         ({"mode": "default", "options": {}}, ValueError, "mode or options"),
