@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -267,14 +268,13 @@ class GraphRecorder:
             outputs: the nodes it returns, as a tuple.
 
         Returns:
-            The captured graph: unused inputs and unused arithmetic on sizes are gone.
+            The captured graph: unused inputs, items and arithmetic on sizes are gone.
         """
         graph = self.graph
         graph.create_node("output", "output", (tuple(outputs),), {})
-        if self._removable:
-            for node in reversed(graph.nodes):
-                if node in self._removable and not node.users:
-                    graph.erase_node(node)
+        for node in reversed(graph.nodes):
+            if not node.users and (node.target is operator.getitem or node in self._removable):
+                graph.erase_node(node)
         inputs = self._drop_unused()
         return CapturedGraph(graph, inputs, self.env, self._examples)
 

@@ -11,7 +11,7 @@ import torch
 from dynacheck.bytecode.assemble import assemble
 from dynacheck.bytecode.build import Builder
 from dynacheck.bytecode.ops import Label
-from dynacheck.graph.recorder import CapturedGraph, GraphRecorder
+from dynacheck.graph.recorder import CapturedGraph, GraphInput, GraphRecorder
 from dynacheck.sources import Node
 from dynacheck.translate.effects import SideEffects
 from dynacheck.translate.frame import Frame
@@ -327,6 +327,8 @@ class Codegen:
         capture: list[Node] = []
         if not captured_graph.is_empty:
             capture = self._call_graph(captured_graph, compile_graph(captured_graph))
+        elif self.outputs:
+            capture = self._inputs_as_outputs(captured_graph)
         self.build = body
         shift = len(front.ops)
         for label in {id(label): label for label in _labels(body.ops)}.values():
@@ -341,12 +343,7 @@ class Codegen:
 
     def _call_graph(self, graph: CapturedGraph, graph_callable: object | None) -> list[Node]:
         build = self.build
-        capture: list[Node] = []
-        position: dict[Node, int] = {}
-        for spec in graph.inputs:
-            if spec.node not in position and spec.what not in ("int", "float"):
-                position[spec.node] = len(capture)
-                capture.append(spec.node)
+        capture, position = _captured(graph)
         build.null_first()
         build.load_const(graph_callable)
         build.null_last()
@@ -355,29 +352,51 @@ class Codegen:
             build.call_function_ex()
         else:
             for spec in graph.inputs:
-                if spec.what == "float":
-                    self.call_helper(scalar_tensor, lambda: spec.node.emit(self))
-                    continue
-                if spec.what == "int":
-                    spec.node.emit(self)
-                    continue
-                index = position[spec.node]
-
-                def load(index: int = index) -> None:
-                    build.load_bound(CAPTURED)
-                    build.load_const(index)
-                    build.binary_subscr()
-
-                if spec.what == "tensor":
-                    load()
-                else:
-                    self.call_helper(_SYMBOL_LOADS[spec.what], load, lambda: build.load_const(spec.index))
+                self._load_input(spec, position)
             build.call(len(graph.inputs))
         if self.outputs:
             build.store_fast(OUTPUTS)
         else:
             build.pop()
         return capture
+
+    def _inputs_as_outputs(self, graph: CapturedGraph) -> list[Node]:
+        """What a graph that computes nothing returns: symbols as they came in."""
+        capture, position = _captured(graph)
+        specs = dict(zip(graph.placeholders, graph.inputs, strict=True))
+        for node in self.outputs:
+            self._load_input(specs[node], position)
+        self.build.build_tuple(len(self.outputs))
+        self.build.store_fast(OUTPUTS)
+        return capture
+
+    def _load_input(self, spec: GraphInput, position: dict[Node, int]) -> None:
+        build = self.build
+        if spec.what == "float":
+            self.call_helper(scalar_tensor, lambda: spec.node.emit(self))
+            return
+        if spec.what == "int":
+            spec.node.emit(self)
+            return
+
+        def load() -> None:
+            build.load_bound(CAPTURED)
+            build.load_const(position[spec.node])
+            build.binary_subscr()
+
+        if spec.what == "tensor":
+            load()
+        else:
+            self.call_helper(_SYMBOL_LOADS[spec.what], load, lambda: build.load_const(spec.index))
+
+
+def _captured(graph: CapturedGraph) -> tuple[list[Node], dict[Node, int]]:
+    """The nodes whose values the hook hands over, and their places."""
+    position: dict[Node, int] = {}
+    for spec in graph.inputs:
+        if spec.what not in ("int", "float"):
+            position.setdefault(spec.node, len(position))
+    return list(position), position
 
 
 def _labels(ops: Sequence[Any]) -> Iterator[Any]:

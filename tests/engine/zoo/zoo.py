@@ -1,0 +1,26 @@
+"""All models of the zoo, and why an engine's run of one doesn't agree with the others."""
+
+from __future__ import annotations
+
+import models_classics
+import models_hugging_face
+import models_written
+from zoo_model import Model, Run, differences
+
+__all__ = ["all_models", "disagreements"]
+
+
+def all_models() -> list[Model]:
+    """The whole table, groups together."""
+    return [*models_classics.MODELS, *models_written.MODELS, *models_hugging_face.MODELS]
+
+
+def disagreements(model: Model, eager: Run, theirs: Run | None, ours: Run) -> list[str]:
+    """Where the bundled engine differs from eager (values) or from torch (figures); empty when it agrees."""
+    found = [*ours.figures.faults, *differences(eager, ours, model.tolerance)]
+    if theirs is not None:
+        wanted, have = theirs.figures.compared(), ours.figures.compared()
+        found += [f"{key}: {have[key]!r} instead of {wanted[key]!r}" for key in wanted if wanted[key] != have[key]]
+        if not found and theirs.operators[:1] != ours.operators[:1]:  # later graphs have sizes as nodes
+            found.append(f"operators: {ours.operators} instead of {theirs.operators}")
+    return found
