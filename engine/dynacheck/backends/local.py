@@ -33,9 +33,22 @@ class Inspection:
         self.code = gm.code
 
 
-def inspect(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-    """Print what was captured (size, inputs, operators, source) and run it as it is."""
-    seen = Inspection(gm, example_inputs)
-    shown = ", ".join(map(str, seen.inputs))
-    print(f"graph of {seen.nodes} nodes; inputs: {shown}; calls: {dict(seen.ops)}\n{seen.code.strip()}")
-    return gm.forward
+class Inspector:
+    """The backend `inspect`: records and prints what was captured, and runs it as it is.
+
+    Attributes:
+        captured: what it saw since the last reset.
+    """
+
+    def __init__(self) -> None:
+        self.captured: list[Inspection] = []
+
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        seen = Inspection(gm, example_inputs)
+        self.captured.append(seen)
+        shown = ", ".join(map(str, seen.inputs))
+        print(f"graph of {seen.nodes} nodes; inputs: {shown}; calls: {dict(seen.ops)}\n{seen.code.strip()}")
+        return gm.forward
+
+
+inspect = Inspector()

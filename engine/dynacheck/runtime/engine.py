@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextvars import ContextVar
 
 from dynacheck import _C
+from dynacheck.backends.local import inspect
 from dynacheck.events import WasReset, observers
 from dynacheck.graph.oracle import Oracle
 from dynacheck.runtime.codes import Numbers
@@ -41,8 +43,14 @@ class Engine:
             self.regions.reset()
             self.numbers.reset()
             self.history.clear()
+            inspect.captured.clear()
         if observers.active:
             observers.emit(WasReset())
 
+    def forked(self) -> None:
+        """In a child process: whoever held the lock in the parent isn't there."""
+        self.lock = threading.RLock()
+
 
 engine = Engine()
+os.register_at_fork(after_in_child=engine.forked)

@@ -8,7 +8,7 @@ import sys
 import dynacheck
 import pytest
 import torch
-from dynacheck.backends import registry
+from dynacheck.backends import local, registry
 
 
 def test_names():
@@ -77,6 +77,10 @@ def test_entry_points(monkeypatch):
 
 def test_inspect_prints(capsys):
     dynacheck.compile(lambda x: x.relu() + 1, backend="inspect")(torch.ones(2, 3))
+    (seen,) = local.inspect.captured
+    assert seen.inputs == [(2, 3)] and ("relu", 1) in seen.ops and seen.nodes == 4
+    dynacheck.reset()
+    assert local.inspect.captured == []
     out = capsys.readouterr().out
     assert "inputs: (2, 3)" in out and "'relu': 1" in out and "def forward" in out
 

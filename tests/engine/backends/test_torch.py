@@ -14,8 +14,12 @@ def model():
 
 
 def same(compiled, plain, *args):
-    one = [a.detach().clone().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args]
-    other = [a.detach().clone().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args]
+    one = [
+        a.detach().clone().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args
+    ]
+    other = [
+        a.detach().clone().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args
+    ]
     got, wanted = compiled(*one), plain(*other)
     torch.testing.assert_close(got, wanted)
     if wanted.requires_grad:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 
@@ -132,6 +133,30 @@ def test_a_backend_that_compiles_something_itself(x):
 
     torch.testing.assert_close(dynacheck.compile(f, backend=backend)(x), x + 1)
     assert len(dynacheck.cache_entries(inner)) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_process_does_not_wait_for_a_lock_of_its_parents(x):
+    from dynacheck.runtime.engine import engine
+
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with engine.lock:
+            held.set()
+            done.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        result = dynacheck.compile(f, backend="eager")(x)
+        os._exit(0 if torch.equal(result, x + 1) else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    done.set()
+    thread.join()
 
 
 def test_a_graph_that_raises_does_not_break_the_entry(x):
