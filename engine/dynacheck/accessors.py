@@ -183,8 +183,8 @@ class Builtin(Accessor):
         return (self.name,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
-        builtins: dict[str, Any] = frame.func.__builtins__  # type: ignore[attr-defined]
-        return builtins.get(self.name, ABSENT)
+        function: Any = frame.func
+        return function.__builtins__.get(self.name, ABSENT)
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         to.load_global(self.name)
@@ -206,7 +206,7 @@ class FrameGlobals(Accessor):
         return frame.func.__globals__
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
-        raise NotImplementedError("the globals are only compared, never loaded")
+        raise AssertionError("the globals are only compared, never loaded")
 
     def path(self, base: str) -> str:
         return "globals()"

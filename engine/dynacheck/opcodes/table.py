@@ -105,7 +105,7 @@ class _Null(VariableTracker):
     __slots__ = ()
 
     def reconstruct(self, to: Rebuilder) -> None:
-        raise NotImplementedError("NULL is pushed by PUSH_NULL, not loaded")
+        raise AssertionError("NULL is pushed by PUSH_NULL, not loaded")
 
     def __repr__(self) -> str:
         return "<NULL>"

@@ -335,10 +335,7 @@ class Calls(Tracing):
         special = families.construct(self, cls, list(args), kwargs)
         if special is not None:
             return special
-        if (
-            issubclass(value, torch.Tensor)
-            or type_lookup(type(value), "__call__") is not type.__call__
-        ):
+        if issubclass(value, torch.Tensor) or type_lookup(type(value), "__call__") is not type.__call__:
             self.break_(reasons.UNKNOWN_CALL, what=f"the class {value.__qualname__}")
         if not isinstance(cls, ClassVariable):
             why = skip.why_skipped(value)

@@ -9,7 +9,14 @@ from typing import Any
 
 from dynacheck.guards import Is
 from dynacheck.sources import ABSENT, Node, type_lookup
-from dynacheck.variables.base import NOT_IMPLEMENTED, NotConstant, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import (
+    NOT_IMPLEMENTED,
+    CantRebuild,
+    NotConstant,
+    Rebuilder,
+    Tracer,
+    VariableTracker,
+)
 from dynacheck.variables.methods import BuiltinMethodVariable, BuiltinObject
 from dynacheck.variables.results import CONTAINERS, fold, python_value
 from dynacheck.variables.wrap import wraps
@@ -68,7 +75,7 @@ class FrozenVariable(BuiltinObject):
     def reconstruct(self, to: Rebuilder) -> None:
         value = self.value
         if not isinstance(value, re.Pattern):
-            raise NotImplementedError("a match can't be rebuilt")
+            raise CantRebuild("a match")
         to.call_helper(re.compile, lambda: to.load_const(value.pattern), lambda: to.load_const(value.flags))
         to.remember(self)
 

@@ -35,7 +35,10 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
     "06_closure_state_in_local_class": ("torch loses what a closure cell was set to", {}),
     "47_hook_added_after_compile": ("a hook registered after the first call is noticed", {}),
     "50_backward_pre_hook_after_compile": ("a hook registered after the first call is noticed", {}),
-    "92_dispatch_mode_empty_reason": ("a call under a dispatch mode runs eagerly, not the graph made without it", {}),
+    "92_dispatch_mode_empty_reason": (
+        "a call under a dispatch mode runs eagerly, not the graph made without it",
+        {},
+    ),
     "67_enum_in_set_attribute": ("torch doesn't notice that the set changed", {}),
 }
 
