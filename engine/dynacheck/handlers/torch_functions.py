@@ -53,7 +53,12 @@ for _fn in dict.fromkeys(_QUERIES):
     _query(_fn)
 
 
-@handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling)
+@handles(
+    torch.compiler.is_compiling,
+    torch.compiler.is_dynamo_compiling,
+    torch._utils.is_compiling,
+    torch.nn.modules.activation._is_make_fx_tracing,  # as torch answers: no fast path that can't be differentiated
+)
 def is_compiling(tx: Tracer) -> VariableTracker:
     return tx.constant(True)
 

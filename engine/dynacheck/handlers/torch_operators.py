@@ -82,4 +82,5 @@ def method_name(fn: Any) -> str | None:
 
 
 def _is_inlined(fn: types.FunctionType) -> bool:
-    return fn.__module__ == "torch" and fn.__name__ in ("compile",)
+    """Whether it is interpreted: helpers, which start with an underscore."""
+    return fn.__name__.startswith("_")

@@ -92,7 +92,7 @@ def encoders() -> None:
     add("encoders", texts, "modernbert", reference_compile=False, cls_token_id=1, sep_token_id=2)
     add("encoders", texts, "fnet")
     add("encoders", texts, "squeezebert", q_groups=2, k_groups=2, v_groups=2, post_attention_groups=2, intermediate_groups=2, output_groups=2)
-    add("encoders", texts, "funnel", num_hidden_layers=..., d_model=32, d_inner=48, n_head=4, d_head=8, block_sizes=[1, 1], num_decoder_layers=1)
+    add("encoders", texts, "funnel", "FunnelModel", num_hidden_layers=..., d_model=32, d_inner=48, n_head=4, d_head=8, block_sizes=[1, 1], num_decoder_layers=1)
     add("encoders", texts, "roformer")
     add("encoders", texts, "convbert", conv_kernel_size=3)
     add("encoders", texts, "mobilebert", intra_bottleneck_size=16, true_hidden_size=16)
