@@ -26,9 +26,14 @@ class GlobalNames:
         self.globals = globals_
         self.load = load
         self.names: dict[str, VariableTracker | None] = {}
+        self.remade: set[str] = set()
+        """Names deleted and stored again."""
 
     def write_back(self, to: Rebuilder) -> None:
         for name, value in self.names.items():
+            if name in self.remade and name in self.globals:
+                to.call_helper(delete_global, lambda: self.load(to), lambda: to.load_const(name))
+                to.pop()
             if value is None:
                 to.call_helper(delete_global, lambda: self.load(to), lambda: to.load_const(name))
             else:
@@ -99,6 +104,10 @@ class SideEffects:
         if value is None and name not in globals_:
             names.names.pop(name, None)  # made and deleted in the frame
             return
+        if names.names.get(name, value) is None and value is not None:
+            names.remade.add(name)  # the new one comes last
+        if name in names.remade or value is None:
+            names.names.pop(name, None)
         names.names[name] = value
         self._order[names] = None
 

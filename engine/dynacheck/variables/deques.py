@@ -84,10 +84,17 @@ class DequeVariable(SequenceVariable):
             items[index] = value
 
     def tp_iter(self, tx: Tracer) -> VariableTracker:
-        return NativeIterator(self, iter(self.items(tx)), _same, type(iter(deque())))
+        kind: type = type(iter(deque()))
+        return NativeIterator(
+            self, iter(self.items(tx)), _same, kind, deque.__iter__, lambda: list(self.items(tx))
+        )
 
     def m___reversed__(self, tx: Tracer) -> VariableTracker:
-        return NativeIterator(self, reversed(self.items(tx)), _same, type(reversed(deque())))
+        kind: type = type(reversed(deque()))
+        items = self.items(tx)
+        return NativeIterator(
+            self, reversed(items), _same, kind, deque.__reversed__, lambda: list(self.items(tx))
+        )
 
     def a_maxlen(self, tx: Tracer) -> VariableTracker:
         if self.node is not None:

@@ -19,6 +19,7 @@ from dynacheck.variables.callables import CachedFunctionVariable, PartialVariabl
 from dynacheck.variables.contexts import AutocastVariable, GradModeVariable, InferenceModeVariable
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable
+from dynacheck.variables.instance_dicts import InstanceDictVariable
 from dynacheck.variables.iterators import SequenceProtocolIterator
 from dynacheck.variables.mappings import DefaultDictVariable, DictVariable, OrderedDictVariable
 from dynacheck.variables.methods import BuiltinObject
@@ -204,7 +205,11 @@ def string_items(tx: Tracer, value: VariableTracker) -> dict[str, VariableTracke
 
 
 def instance_dict(tx: Tracer, owner: UserObjectVariable) -> VariableTracker:
-    """`obj.__dict__`, for reading: a dict of what the object has now."""
+    """`obj.__dict__`."""
+    if not isinstance(owner, NNModuleVariable):
+        if owner.dictionary is None:
+            owner.dictionary = InstanceDictVariable(owner)
+        return owner.dictionary
     if owner.attrs or owner.node is None:
         pairs = []
         if owner.node is not None:

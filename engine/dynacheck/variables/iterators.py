@@ -73,9 +73,10 @@ class IndexIterator(IteratorVariable):
     def reconstruct(self, to: Rebuilder) -> None:
         sequence = self.sequence
         if sequence is None:
-            to.call_helper(_spent, lambda: to.load_const(self.step < 0))
+            to.call_helper(spent, lambda: to.load_const(self.kind))
         else:
             helper = iterator_at if self.step > 0 else reversed_at
+            to.settle(sequence)
             to.call_helper(helper, lambda: to.load(sequence), lambda: to.load_const(self.index))
         to.remember(self)
 
@@ -98,10 +99,23 @@ def reversed_at(sequence: Any, index: int) -> Iterator[Any]:
     return iterator  # type: ignore[no-any-return]
 
 
-def _spent(backwards: bool) -> Iterator[Any]:
-    iterator: Iterator[Any] = reversed([]) if backwards else iter([])
-    next(iterator, None)
-    return iterator
+class _Items:
+    def __getitem__(self, index: int) -> int:
+        raise IndexError
+
+    def __len__(self) -> int:
+        return 0
+
+
+def spent(kind: type) -> Iterator[Any]:
+    """An exhausted iterator of a builtin type (used by rewritten code)."""
+    samples: tuple[Any, ...] = (
+        [], (), "", "\u1234", b"", bytearray(), range(0), range(1 << 70, 1 << 70), _Items(),
+    )  # fmt: skip
+    made: list[Any] = [iter(s) for s in samples] + [iter(list, []), reversed([]), reversed(_Items())]
+    found: Iterator[Any] = {type(iterator): iterator for iterator in made}[kind]
+    next(found, None)
+    return found
 
 
 class SequenceProtocolIterator(IteratorVariable):
@@ -131,7 +145,7 @@ class SequenceProtocolIterator(IteratorVariable):
     def reconstruct(self, to: Rebuilder) -> None:
         owner = self.owner
         if owner is None:
-            to.call_helper(_spent, lambda: to.load_const(False))
+            to.call_helper(spent, lambda: to.load_const(self.python_type))
         else:
             to.call_helper(iterator_at, lambda: to.load(owner), lambda: to.load_const(self.index))
         to.remember(self)
@@ -150,9 +164,11 @@ class NativeIterator(IteratorVariable):
         iterator: a Python iterator that yields keys of `lookup`, or trackers when there is none.
         lookup: from what the iterator yields to the tracker.
         kind: the iterator's exact type.
+        again: makes one from the rebuilt container, in rewritten code; without it only what is left is rebuilt.
+        order: what is in the container now, in order: an iterator is rebuilt only if that didn't change under it.
     """
 
-    __slots__ = ("container", "iterator", "kind", "lookup", "taken")
+    __slots__ = ("again", "container", "ended", "iterator", "kind", "lookup", "order", "start", "taken")
 
     def __init__(
         self,
@@ -160,21 +176,30 @@ class NativeIterator(IteratorVariable):
         iterator: Iterator[Any],
         lookup: Callable[[Any], VariableTracker],
         kind: type,
+        again: Callable[[Any], Iterator[Any]] | None = None,
+        order: Callable[[], list[Any]] = list,
     ) -> None:
         super().__init__()
         self.container = container
         self.iterator = iterator
         self.lookup = lookup
         self.kind = kind
+        self.again = again
+        self.order = order
+        self.start = order()
         self.taken = 0
+        self.ended = False
 
     def get_type(self) -> type:
         return self.kind
 
     def tp_iternext(self, tx: Tracer) -> VariableTracker | None:
+        if self.again is not None:
+            self.order()  # a picture of another object's data is brought up to date
         try:
             found = next(self.iterator)
         except StopIteration:
+            self.ended = True
             return None
         except RuntimeError as error:
             tx.raise_(RuntimeError, *error.args)
@@ -182,12 +207,33 @@ class NativeIterator(IteratorVariable):
         return self.lookup(found)
 
     def reconstruct(self, to: Rebuilder) -> None:
-        rest = [self.lookup(found) for found in self.iterator]
-        push_rest(to, rest)
+        again = self.again
+        if again is None:
+            push_rest(to, [self.lookup(found) for found in self.iterator])
+        else:
+            if not self.ended and self.order() != self.start:
+                raise CantRebuild(f"an iterator over a {self.container.describe()} that changed")
+            to.settle(getattr(self.container, "keeper", self.container))
+            taken = -1 if self.ended else self.taken
+            loads = (
+                lambda: to.load_const(again),
+                lambda: to.load(self.container),
+                lambda: to.load_const(taken),
+            )
+            to.call_helper(taken_from, *loads)
         to.remember(self)
 
     def children(self) -> Sequence[VariableTracker]:
         return (self.container,)
+
+
+def taken_from(again: Callable[[Any], Iterator[Any]], container: Any, taken: int) -> Iterator[Any]:
+    """An iterator that has yielded `taken` items, all of them for -1 (used by rewritten code)."""
+    iterator = again(container)
+    for _ in iterator if taken < 0 else range(taken):
+        if taken > 0:
+            next(iterator)
+    return iterator
 
 
 def push_rest(to: Rebuilder, rest: Sequence[VariableTracker]) -> None:
@@ -224,7 +270,7 @@ class CallableIterator(IteratorVariable):
     def reconstruct(self, to: Rebuilder) -> None:
         function = self.function
         if function is None:
-            to.call_helper(_spent, lambda: to.load_const(False))
+            to.call_helper(spent, lambda: to.load_const(self.python_type))
         else:
             to.call_helper(iter, lambda: to.load(function), lambda: to.load(self.sentinel))
         to.remember(self)

@@ -17,7 +17,7 @@ from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, Variabl
 from dynacheck.variables.coerce import data, holds_itself, text
 from dynacheck.variables.iterators import NativeIterator
 from dynacheck.variables.methods import BuiltinObject, unhashable
-from dynacheck.variables.replay import add_items, clear, discard_key, store_item
+from dynacheck.variables.replay import AGAIN, add_items, clear, discard_key, store_item
 from dynacheck.variables.results import python_value
 
 Pair = tuple[VariableTracker, VariableTracker]
@@ -234,7 +234,9 @@ class DictVariable(BuiltinObject):
             "values": lambda item: item[1][1],
             "items": lambda item: tx.tuple_of(list(item[1])),
         }[what]
-        return NativeIterator(self, natural, pick, kind)
+        return NativeIterator(
+            self, natural, pick, kind, AGAIN[what, backwards], lambda: list(self.content(tx))
+        )
 
     # -- methods
     def m_get(

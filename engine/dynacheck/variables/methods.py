@@ -197,6 +197,11 @@ class BuiltinObject(VariableTracker):
         """An empty object of the type; misuse is tried on it for CPython's wording of the error."""
         return self.get_type()()
 
+    @property
+    def keeper(self) -> VariableTracker:
+        """The tracker whose write-back brings the real object to these contents."""
+        return self
+
     def changing(self, tx: Tracer) -> None:
         """Called before the contents change."""
         if self.node is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections.abc import Sequence
 from typing import Any
@@ -46,9 +47,21 @@ def set_attribute(obj: object, name: str, value: object) -> None:
     object.__setattr__(obj, name, value)
 
 
+def set_in_dict(obj: Any, name: str, value: object) -> None:
+    """Store into an object's dict, past a descriptor of that name (used by rewritten code)."""
+    obj.__dict__[name] = value
+
+
 def delete_attribute(obj: object, name: str) -> None:
-    """Delete an attribute by `object`'s own rule (used by rewritten code)."""
-    object.__delattr__(obj, name)
+    """Remove an attribute from an object's dict or slots, if it is there (used by rewritten code)."""
+    attributes = instance_dict(obj)
+    if attributes is not None and name in attributes:
+        del attributes[name]
+        return
+    raw = type_lookup(type(obj), name)
+    if isinstance(raw, types.MemberDescriptorType):
+        with contextlib.suppress(AttributeError):
+            raw.__delete__(obj)
 
 
 def hashed_fields(cls: type) -> list[str] | None:
@@ -71,7 +84,7 @@ class UserObjectVariable(VariableTracker):
     else is read from the object through its node. `base` is the tracker of a builtin base's data (dict, list, tuple).
     """
 
-    __slots__ = ("attrs", "base", "cls", "value")
+    __slots__ = ("attrs", "base", "cls", "dictionary", "remade", "value")
 
     def __init__(
         self, cls: type, value: Any = None, node: Node | None = None, base: BuiltinObject | None = None
@@ -81,6 +94,8 @@ class UserObjectVariable(VariableTracker):
         self.value = value
         self.base = base
         self.attrs: dict[str, VariableTracker | None] = {}
+        self.remade: frozenset[str] = frozenset()
+        self.dictionary: VariableTracker | None = None
 
     def get_type(self) -> type:
         return self.cls
@@ -143,16 +158,10 @@ class UserObjectVariable(VariableTracker):
                 tx.raise_(AttributeError, f"property {name!r} of {self.cls.__name__!r} object has no getter")
             return tx.call(tx.property_getter(node, raw), [self])
         if isinstance(raw, types.MemberDescriptorType):
-            if name in self.attrs:
-                found = self.attrs[name]
-                if found is not None:
-                    return found
-            elif self.node is not None:
-                child = self.node.child(SlotAttr(name))
-                if child.peek() is not ABSENT:
-                    return tx.wrap(child)
-                tx.guard_absent(child)
-            tx.raise_(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+            found = self.slot(tx, name)
+            if found is None:
+                tx.raise_(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+            return found
         if name == "__class__":
             return tx.class_of(self)
         if name == "__dict__":
@@ -165,6 +174,18 @@ class UserObjectVariable(VariableTracker):
                 [descriptor, self, tx.class_of(self)],
             )
         tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
+
+    def slot(self, tx: Tracer, name: str) -> VariableTracker | None:
+        """What a slot holds; None, with a guard, when it is empty."""
+        if name in self.attrs:
+            return self.attrs[name]
+        if self.node is None:
+            return None
+        child = self.node.child(SlotAttr(name))
+        if child.peek() is not ABSENT:
+            return tx.wrap(child)
+        tx.guard_absent(child)
+        return None
 
     def bind(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:
         """What a non-data class attribute gives through an instance."""
@@ -223,13 +244,27 @@ class UserObjectVariable(VariableTracker):
                 )
                 return
             tx.break_(UNKNOWN_OPERATION, operation=f"writing the attribute {name!r}", what=self.describe())
-        if value is None and self.instance_attribute(tx, name) is None:
+        if value is None and isinstance(raw, types.MemberDescriptorType):
+            if self.slot(tx, name) is None:
+                tx.raise_(AttributeError, name)
+        elif value is None and self.instance_attribute(tx, name) is None:
             tx.raise_(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+        self.store_attribute(tx, name, value)
+
+    def store_attribute(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        """Put a value where instance attributes are kept, or remove it (None)."""
+        if name in self.attrs and self.attrs[name] is None:  # deleted before: the new one comes last
+            del self.attrs[name]
+            self.remade |= {name}
         self.attrs[name] = value
         if value is None and self.node is None:
             del self.attrs[name]
         if self.node is not None:
             tx.mutated(self)
+
+    def in_dict(self, name: str) -> bool:
+        """Whether an instance attribute of that name is kept in the instance dict rather than in a slot."""
+        return not isinstance(type_lookup(self.cls, name), types.MemberDescriptorType)
 
     # -- slots that a class may define
     def method(self, tx: Tracer, name: str) -> VariableTracker | None:
@@ -413,12 +448,15 @@ class UserObjectVariable(VariableTracker):
 
     def _store_attributes(self, to: Rebuilder) -> None:
         for name, value in self.attrs.items():
-            if value is None:
+            if value is None or name in self.remade:
                 to.call_helper(delete_attribute, lambda: to.load(self), lambda: to.load_const(name))
-            else:
-                to.call_helper(
-                    set_attribute, lambda: to.load(self), lambda: to.load_const(name), lambda: to.load(value)
-                )
+                to.pop()
+            if value is None:
+                continue
+            raw = type_lookup(self.cls, name)
+            hidden = raw is not ABSENT and is_data_descriptor(raw) and self.in_dict(name)
+            store = set_in_dict if hidden else set_attribute
+            to.call_helper(store, lambda: to.load(self), lambda: to.load_const(name), lambda: to.load(value))
             to.pop()
 
     def reconstruct(self, to: Rebuilder) -> None:

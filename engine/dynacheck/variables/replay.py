@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 
 def _rule(target: dict[Any, Any]) -> Any:
@@ -45,6 +46,19 @@ def replace_deque(target: deque[Any], items: tuple[Any, ...]) -> None:
 
 
 def replace_elements(target: set[Any], elements: set[Any]) -> None:
-    """Give a set new contents, by set's own rule."""
-    set.intersection_update(target, elements)
-    set.update(target, elements)
+    """Give a set new contents, by set's own rule, element by element, which is how its order comes about."""
+    for element in [e for e in target if e not in elements]:
+        set.discard(target, element)
+    for element in elements:
+        set.add(target, element)
+
+
+AGAIN: Final[dict[tuple[str, bool], Callable[[Any], Iterator[Any]]]] = {
+    ("keys", False): lambda d: iter(_rule(d).keys(d)),
+    ("values", False): lambda d: iter(_rule(d).values(d)),
+    ("items", False): lambda d: iter(_rule(d).items(d)),
+    ("keys", True): lambda d: reversed(_rule(d).keys(d)),
+    ("values", True): lambda d: reversed(_rule(d).values(d)),
+    ("items", True): lambda d: reversed(_rule(d).items(d)),
+}
+"""Iterators over a dict, by what they yield and whether backwards (used by rewritten code)."""

@@ -103,7 +103,8 @@ class AbstractSetVariable(BuiltinObject):
             self._elements[found] = tracker
             keys.append(found)
         tx.guard(self.node, SetIs(value))
-        self._keys = self.python_type(keys)
+        plain = len(keys) == len(value) and all(map(operator.is_, keys, value))
+        self._keys = self.python_type(value if plain else keys)  # a copy of a set has its order
 
     def keys(self, tx: Tracer) -> Any:
         """The Python set of hash keys."""
@@ -128,7 +129,14 @@ class AbstractSetVariable(BuiltinObject):
         return tx.constant(item.hash_key(tx) in keys)
 
     def tp_iter(self, tx: Tracer) -> VariableTracker:
-        return NativeIterator(self, iter(self.keys(tx)), self._elements.__getitem__, type(iter(set())))
+        return NativeIterator(
+            self,
+            iter(self.keys(tx)),
+            self._elements.__getitem__,
+            type(iter(set())),
+            iter,
+            lambda: list(self.keys(tx)),
+        )
 
     def nb_binary(
         self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker

@@ -40,6 +40,10 @@ class SymNumberVariable(VariableTracker):
     def describe(self) -> str:
         return self.node.user_path if self.node is not None else f"the size expression {self.sym}"
 
+    def as_constant(self, tx: Tracer) -> Any:
+        """The number, which the frame then depends on: for what needs to know it while tracing."""
+        return tx.specialize(self.sym)
+
     def as_proxy(self, tx: Tracer) -> Any:
         return self.sym
 
