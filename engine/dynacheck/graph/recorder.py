@@ -192,6 +192,38 @@ class GraphRecorder:
             self._removable.add(node)
         return node
 
+    def position(self) -> torch.fx.Node:
+        """The last node so far, for `forget`."""
+        return self.graph._root.prev
+
+    def forget(self, position: torch.fx.Node) -> None:
+        """Take back the operations recorded since `position`; inputs stay."""
+        gone = set()
+        for node in reversed(self.graph.nodes):
+            if node is position:
+                break
+            if node.op != "placeholder":
+                gone.add(node)
+                self.graph.erase_node(node)
+        self._removable -= gone
+        self._symbols = {expr: node for expr, node in self._symbols.items() if node not in gone}
+
+    def undo(self, target: Any, args: tuple[Any, ...]) -> bool:
+        """Take the last operation back if it is this call, whose effect is undone at once.
+
+        Args:
+            target: what was called.
+            args: its arguments.
+
+        Returns:
+            Whether it was.
+        """
+        last = self.graph._root.prev
+        if last.target is not target or last.args != args:
+            return False
+        self.graph.erase_node(last)
+        return True
+
     def _with_symbols(self, value: Any, line: Lines) -> Any:
         """A structure of arguments with nodes in place of symbols."""
         if isinstance(value, _SYMBOLS):

@@ -15,6 +15,7 @@ from dynacheck.handlers import (
     signatures,
     stdlib,
     supers,
+    torch_autograd,
     torch_functions,
 )
 from dynacheck.variables import literals, views

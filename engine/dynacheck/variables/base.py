@@ -354,6 +354,10 @@ class Tracer(Protocol):
     def state(self) -> dict[Any, Any]:
         """What handlers keep for the attempt: stores to modules."""
 
+    @property
+    def graph(self) -> Any:
+        """The recorder of the attempt's graph."""
+
 
 class VariableTracker:
     """The engine's model of one Python value.

@@ -154,9 +154,12 @@ def _grad_manager(name: str, mode: bool) -> Any:
 
 
 def set_grad_mode(tx: Tracer, mode: bool) -> None:
-    """Set grad mode in the trace and in the graph."""
+    """Set grad mode in the trace and, if it changes, in the graph; a change with nothing before it is undone."""
+    if mode is torch.is_grad_enabled():
+        return
     torch._C._set_grad_enabled(mode)
-    tx.graph_call(torch._C._set_grad_enabled, [mode])
+    if not tx.graph.undo(torch._C._set_grad_enabled, (not mode,)):
+        tx.graph_call(torch._C._set_grad_enabled, [mode])
 
 
 class InferenceModeVariable(ContextVariable):
