@@ -16,6 +16,7 @@ from dynacheck.handlers import (
     stdlib,
     supers,
     torch_autograd,
+    torch_distributions,
     torch_functions,
 )
 from dynacheck.variables import literals, views
@@ -36,6 +37,8 @@ __all__ = [
     "signatures",
     "stdlib",
     "supers",
+    "torch_autograd",
+    "torch_distributions",
     "torch_functions",
     "views",
 ]

@@ -16,8 +16,12 @@ def _plain_repr(self: Any) -> str:
     return ""
 
 
-_guarded_by_dataclasses: Any = dataclasses._recursive_repr(_plain_repr)  # type: ignore[attr-defined]
 _guarded_by_reprlib: Any = reprlib.recursive_repr()(_plain_repr)
+_guarded_by_dataclasses: Any = (
+    dataclasses._recursive_repr(_plain_repr)
+    if hasattr(dataclasses, "_recursive_repr")
+    else _guarded_by_reprlib  # 3.14 has no guard of its own there
+)
 
 
 @handles_code(_guarded_by_dataclasses.__code__)

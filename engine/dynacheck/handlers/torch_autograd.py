@@ -21,7 +21,7 @@ from dynacheck.variables.tensor import TensorVariable
 _PLAIN_SETUP: Final[Any] = type_lookup(Function, "setup_context")
 
 
-@handles(Function.apply.__func__)
+@handles(vars(Function)["apply"].__func__)
 def apply(
     tx: Tracer, cls: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
 ) -> VariableTracker:
@@ -53,8 +53,7 @@ def _target(cls: type[Function]) -> Callable[..., Any]:
         held = weakref.ref(cls)  # the entry's guards hold for as long as the class is there
 
         def run(*args: Any) -> Any:
-            known = held()
-            assert known is not None
+            known: Any = held()
             return known.apply(*args)
 
         run.__name__ = run.__qualname__ = f"{cls.__name__}_apply"

@@ -18,7 +18,6 @@ from dynacheck.variables.contexts import (
     set_grad_mode,
 )
 from dynacheck.variables.functions import CallableVariable
-from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.tensor import TensorVariable
 
 
@@ -251,9 +250,3 @@ def log_api_usage(tx: Tracer, event: VariableTracker) -> VariableTracker:
 )
 def has_torch_function(tx: Tracer, *args: VariableTracker) -> VariableTracker:
     return tx.constant(False)
-
-
-# -- what a distribution's lazy property is on its class, for `isinstance` only
-@handles(torch.distributions.utils._lazy_property_and_property)
-def lazy_property_of_class(tx: Tracer, wrapped: VariableTracker) -> VariableTracker:
-    return UserObjectVariable(torch.distributions.utils._lazy_property_and_property)
