@@ -28,7 +28,10 @@ def transformer_encoder() -> Any:
 def transformer_encoder_masked() -> Any:
     layer = nn.TransformerEncoderLayer(16, 2, 32, norm_first=True)
     calls = [
-        ((torch.randn(n, 2, 16),), {"mask": nn.Transformer.generate_square_subsequent_mask(n), "is_causal": True})
+        (
+            (torch.randn(n, 2, 16),),
+            {"mask": nn.Transformer.generate_square_subsequent_mask(n), "is_causal": True},
+        )
         for n in (4, 5, 7)
     ]
     return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), calls
@@ -110,7 +113,10 @@ def embedding_bag() -> Any:
             self.head = nn.Bilinear(8, 8, 2)
 
         def forward(self, flat: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
-            return self.head(self.mean(flat, offsets), self.sum(flat.view(-1, 2)).mean(0, keepdim=True).expand(len(offsets), -1))
+            return self.head(
+                self.mean(flat, offsets),
+                self.sum(flat.view(-1, 2)).mean(0, keepdim=True).expand(len(offsets), -1),
+            )
 
     calls = [((torch.randint(0, 20, (n,)), torch.tensor([0, 2, 4])), {}) for n in (6, 8, 12)]
     return Bags(), calls
@@ -132,7 +138,9 @@ def convolutions_1d_3d() -> Any:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.one = nn.Sequential(nn.Conv1d(2, 4, 3, dilation=2), nn.BatchNorm1d(4), nn.ELU(), nn.AdaptiveMaxPool1d(4))
+            self.one = nn.Sequential(
+                nn.Conv1d(2, 4, 3, dilation=2), nn.BatchNorm1d(4), nn.ELU(), nn.AdaptiveMaxPool1d(4)
+            )
             self.three = nn.Sequential(nn.Conv3d(1, 2, 2), nn.BatchNorm3d(2), nn.PReLU(), nn.MaxPool3d(2))
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -157,7 +165,9 @@ def containers() -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.scales = nn.ParameterList([nn.Parameter(torch.randn(4)) for _ in range(3)])
-            self.shifts = nn.ParameterDict({"a": nn.Parameter(torch.randn(4)), "b": nn.Parameter(torch.randn(4))})
+            self.shifts = nn.ParameterDict(
+                {"a": nn.Parameter(torch.randn(4)), "b": nn.Parameter(torch.randn(4))}
+            )
             self.layers = nn.ModuleDict({"in": nn.Linear(4, 4), "out": nn.Linear(4, 4)})
             self.stages = nn.ModuleList([nn.Sequential(nn.Linear(4, 4), nn.ReLU()) for _ in range(3)])
             self.register_buffer("steps", torch.zeros(()))
@@ -191,7 +201,12 @@ def losses() -> Any:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             y = self.net(x)
             target = x.argmax(-1)
-            return self.cross(y, target) + self.mse(y, x) + self.huber(y, x) + self.kl(y.log_softmax(-1), x.softmax(-1))
+            return (
+                self.cross(y, target)
+                + self.mse(y, x)
+                + self.huber(y, x)
+                + self.kl(y.log_softmax(-1), x.softmax(-1))
+            )
 
     return Loss(), batches(4)
 

@@ -68,11 +68,17 @@ class UNet(nn.Module):
         self.down, self.up = nn.ModuleList(), nn.ModuleList()
         last = channels
         for width in widths:
-            self.down.append(nn.ModuleList([ResidualBlock(last, width, time), nn.Conv2d(width, width, 3, 2, 1)]))
+            self.down.append(
+                nn.ModuleList([ResidualBlock(last, width, time), nn.Conv2d(width, width, 3, 2, 1)])
+            )
             last = width
-        self.middle = nn.ModuleDict({"one": ResidualBlock(last, last, time), "attention": SpatialAttention(last)})
+        self.middle = nn.ModuleDict(
+            {"one": ResidualBlock(last, last, time), "attention": SpatialAttention(last)}
+        )
         for width in reversed(widths):
-            self.up.append(nn.ModuleList([nn.ConvTranspose2d(last, width, 2, 2), ResidualBlock(2 * width, width, time)]))
+            self.up.append(
+                nn.ModuleList([nn.ConvTranspose2d(last, width, 2, 2), ResidualBlock(2 * width, width, time)])
+            )
             last = width
         self.outlet = nn.Conv2d(last, 3, 1)
 
@@ -107,9 +113,7 @@ class GraphLayer(nn.Module):
         source, target = edges
         messages = self.message(torch.cat([x[source], x[target]], -1))
         gathered = torch.zeros_like(x).index_add_(0, target, messages)
-        degree = torch.ones_like(x[:, 0]).scatter_add(
-            0, target, torch.ones_like(target, dtype=x.dtype)
-        )
+        degree = torch.ones_like(x[:, 0]).scatter_add(0, target, torch.ones_like(target, dtype=x.dtype))
         return self.update(gathered / degree.unsqueeze(-1), x)
 
 
@@ -150,7 +154,9 @@ def policy() -> Any:
             h = self.trunk(state)
             mean, std = self.mean(h), self.log_std.clamp(-5, 2).exp()
             action = mean + std * torch.randn_like(mean)
-            log_prob = (-((action - mean) ** 2) / (2 * std**2) - std.log() - 0.5 * math.log(2 * math.pi)).sum(-1)
+            log_prob = (-((action - mean) ** 2) / (2 * std**2) - std.log() - 0.5 * math.log(2 * math.pi)).sum(
+                -1
+            )
             return {"action": action, "log_prob": log_prob, "value": self.value(h).squeeze(-1)}
 
     return Policy(), batches(4)
@@ -209,7 +215,9 @@ class ConvNeXtBlock(nn.Module):
 @model()
 def convnext_style() -> Any:
     stages = [ConvNeXtBlock(8, 0.1 * i) for i in range(3)]
-    net = nn.Sequential(nn.Conv2d(3, 8, 4, 4), *stages, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3))
+    net = nn.Sequential(
+        nn.Conv2d(3, 8, 4, 4), *stages, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3)
+    )
     return net, batches(3, 32, 32)
 
 
@@ -230,7 +238,7 @@ class MBConv(nn.Module):
         self.has_skip = inputs == outputs and stride == 1
         self.body = nn.Sequential(
             nn.Conv2d(inputs, hidden, 1, bias=False), nn.BatchNorm2d(hidden), nn.SiLU(inplace=True),
-            nn.Conv2d(hidden, hidden, 3, stride, 1, groups=hidden, bias=False), nn.BatchNorm2d(hidden), nn.SiLU(inplace=True),
+            nn.Conv2d(hidden, hidden, 3, stride, 1, groups=hidden, bias=False), nn.BatchNorm2d(hidden), nn.SiLU(True),
             SqueezeExcite(hidden), nn.Conv2d(hidden, outputs, 1, bias=False), nn.BatchNorm2d(outputs),
         )  # fmt: skip
 
@@ -244,7 +252,9 @@ class MBConv(nn.Module):
 
 @model()
 def efficientnet_style() -> Any:
-    net = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), MBConv(8, 8, 1), MBConv(8, 16, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    net = nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2, 1), MBConv(8, 8, 1), MBConv(8, 16, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
     return net, batches(3, 16, 16)
 
 
@@ -256,9 +266,13 @@ class WindowAttention(nn.Module):
         self.window, self.shift, self.heads = window, shift, heads
         self.scale = (size // heads) ** -0.5
         self.table = nn.Parameter(torch.randn((2 * window - 1) ** 2, heads) * 0.02)
-        grid = torch.stack(torch.meshgrid(torch.arange(window), torch.arange(window), indexing="ij")).flatten(1)
+        grid = torch.stack(torch.meshgrid(torch.arange(window), torch.arange(window), indexing="ij")).flatten(
+            1
+        )
         relative = (grid[:, :, None] - grid[:, None]).permute(1, 2, 0) + window - 1
-        self.register_buffer("index", relative[..., 0] * (2 * window - 1) + relative[..., 1], persistent=False)
+        self.register_buffer(
+            "index", relative[..., 0] * (2 * window - 1) + relative[..., 1], persistent=False
+        )
         self.norm, self.qkv, self.out = nn.LayerNorm(size), nn.Linear(size, 3 * size), nn.Linear(size, size)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -64,7 +64,9 @@ def show(model: object, training: bool, arguments: argparse.Namespace) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*")
     parser.add_argument("--keep", help="a folder that keeps torch's runs for the next time")
     for option in ("verbose", "eval", "train", "no-torch"):

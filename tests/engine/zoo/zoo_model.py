@@ -30,6 +30,7 @@ class Model:
         ci: whether the short set has it.
         step: what one call does; default calls the model.
         tolerance: absolute, of results and gradients.
+        hugging_face: whether it needs transformers.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Model:
     ci: bool = False
     step: Callable[..., Any] | None = None
     tolerance: float = 1e-4
+    hugging_face: bool = False
 
 
 def registry(group: str) -> tuple[list[Model], Callable[..., Any]]:

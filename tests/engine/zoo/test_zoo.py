@@ -1,0 +1,55 @@
+"""Real models under the bundled engine: results and gradients as in eager, figures as under torch.compile."""
+
+import importlib.util
+
+import pytest
+import zoo_model
+from expected_differences import EXPECTED_FAILURES, OTHER_OPERATORS
+from parity.engines import ENGINES
+from zoo import all_models, disagreements
+
+MODELS = {model.name: model for model in all_models()}
+TRANSFORMERS = importlib.util.find_spec("transformers") is not None
+BACKWARD = ("transformer_encoder", "unet", "bert", "llama")
+
+
+def cases():
+    for model in MODELS.values():
+        marks = [] if model.ci else [pytest.mark.slow]
+        if model.hugging_face and not TRANSFORMERS:
+            marks.append(pytest.mark.skip(reason="transformers isn't installed"))
+        for training in (False, True) if model.training else (False,):
+            reason = EXPECTED_FAILURES.get((model.name, training))
+            failing = [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)]
+            mode = "train" if training else "eval"
+            yield pytest.param(model.name, training, id=f"{model.name}-{mode}", marks=[*marks, *failing])
+
+
+@pytest.mark.parametrize("name, training", cases())
+def test_agrees(name, training):
+    model = MODELS[name]
+    eager = zoo_model.run(model, training=training)
+    theirs = zoo_model.run(model, ENGINES["torch"], training=training)
+    ours = zoo_model.run(model, ENGINES["bundled"], training=training)
+    assert not disagreements(model, eager, theirs, ours)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BACKWARD)
+def test_backward_of_lowered_graphs(name):
+    """Forward and backward through AOTAutograd."""
+    if MODELS[name].hugging_face and not TRANSFORMERS:
+        pytest.skip("transformers isn't installed")
+    model = MODELS[name]
+    eager = zoo_model.run(model, training=True)
+    theirs = zoo_model.run(model, ENGINES["torch"], training=True, backend="aot_eager")
+    ours = zoo_model.run(model, ENGINES["bundled"], training=True, backend="aot_eager")
+    assert not disagreements(model, eager, theirs, ours)
+
+
+def test_names_are_unique_and_tables_in_step():
+    names = [model.name for model in all_models()]
+    assert len(names) == len(set(names))
+    assert {name for name, _ in EXPECTED_FAILURES} <= set(names)
+    assert set(OTHER_OPERATORS) <= set(names)
+    assert 8 <= sum(model.ci for model in all_models()) <= 12
