@@ -183,7 +183,7 @@ def _no_concatenation(tx: Tracer, left: VariableTracker, right: VariableTracker)
 def _unsupported(tx: Tracer, op: str, left: VariableTracker, right: VariableTracker) -> NoReturn:
     shown = {"**": "** or pow()", "divmod": "divmod()"}.get(op, op)
     hint = ""
-    if op == ">>" and python_object(left) is builtins.print:
+    if op == ">>" and python_object(left) is builtins.print and not PY314:
         hint = '. Did you mean "print(<message>, file=<output_stream>)"?'
     names = f"'{name_of(left)}' and '{name_of(right)}'"
     tx.raise_(TypeError, f"unsupported operand type(s) for {shown}: {names}{hint}")

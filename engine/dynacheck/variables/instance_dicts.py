@@ -9,6 +9,7 @@ from dynacheck.guards.objects import KeysAre
 from dynacheck.sources import CAttr, DictAttr, instance_dict
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.mappings import DictVariable, Pair
+from dynacheck.variables.methods import key_of
 from dynacheck.variables.objects import UserObjectVariable
 
 
@@ -52,7 +53,7 @@ class InstanceDictVariable(DictVariable):
         key = key.realize(tx)
         if key.is_constant() and isinstance(name := key.as_constant(tx), str):
             return self.owner.instance_attribute(tx, name) if self.owner.in_dict(name) else None
-        key.hash_key(tx)
+        key_of(tx, key, "dict key")
         return None
 
     def sq_length(self, tx: Tracer) -> VariableTracker:

@@ -16,7 +16,7 @@ from dynacheck.variables.abstract import equal
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import data, holds_itself, text
 from dynacheck.variables.iterators import NativeIterator
-from dynacheck.variables.methods import BuiltinObject, unhashable
+from dynacheck.variables.methods import BuiltinObject, key_of, unhashable
 from dynacheck.variables.replay import AGAIN, add_items, clear, discard_key, store_item
 from dynacheck.variables.results import python_value
 
@@ -124,7 +124,7 @@ class DictVariable(BuiltinObject):
     def lookup(self, tx: Tracer, key: VariableTracker) -> VariableTracker | None:
         """The value of a key, or None; presence and absence are guarded."""
         key = key.realize(tx)
-        found = key.hash_key(tx)
+        found = key_of(tx, key, "dict key")
         if self.entries is None:
             if found in self.writes:
                 return self.writes[found].value
@@ -187,7 +187,7 @@ class DictVariable(BuiltinObject):
     def store(self, tx: Tracer, key: VariableTracker, value: VariableTracker) -> None:
         """`d[key] = value`."""
         key = key.realize(tx)
-        found = key.hash_key(tx)
+        found = key_of(tx, key, "dict key")
         if self.node is not None:
             if not key.is_constant():
                 self.content(tx)
@@ -211,7 +211,7 @@ class DictVariable(BuiltinObject):
     def delete(self, tx: Tracer, key: VariableTracker) -> None:
         """`del d[key]` of a key that is there."""
         key = key.realize(tx)
-        found = key.hash_key(tx)
+        found = key_of(tx, key, "dict key")
         if self.node is not None:
             self.changing(tx)
             self.writes.pop(found, None)

@@ -9,7 +9,15 @@ from types import BuiltinMethodType, MappingProxyType
 from typing import Any, Final, NoReturn
 
 from dynacheck.sources import ABSENT, Node, type_lookup
-from dynacheck.variables.base import NOT_IMPLEMENTED, CantRebuild, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import (
+    NOT_IMPLEMENTED,
+    CantRebuild,
+    ObservedException,
+    Rebuilder,
+    Tracer,
+    VariableTracker,
+)
+from dynacheck.versions import PY314
 
 BINARY_DUNDERS: Final = MappingProxyType(
     {
@@ -275,6 +283,25 @@ class BuiltinObject(VariableTracker):
 
     def nb_bool(self, tx: Tracer) -> bool:
         return bool(self.sq_length(tx).as_constant(tx))
+
+
+def key_of(tx: Tracer, value: VariableTracker, role: str) -> Any:
+    """The hash key of what is used as a dict key or a set element: since 3.14 the error of hashing it says as which."""
+    value = value.realize(tx)
+    if not PY314:
+        return value.hash_key(tx)
+    try:
+        return value.hash_key(tx)
+    except ObservedException as observed:
+        if observed.exception.get_type() is not TypeError:
+            raise
+        why = observed.exception.tp_str(tx)
+        if not why.is_constant():
+            raise
+        cls = value.get_type()
+        module = "" if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}."
+        shown = f"'{module}{cls.__qualname__}'"
+    tx.raise_(TypeError, f"cannot use {shown} as a {role} ({why.as_constant(tx)})")
 
 
 def unhashable(tx: Tracer, value: VariableTracker) -> NoReturn:

@@ -15,7 +15,7 @@ from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import data, natively, text
 from dynacheck.variables.iterators import NativeIterator
-from dynacheck.variables.methods import BuiltinObject, unhashable
+from dynacheck.variables.methods import BuiltinObject, key_of, unhashable
 from dynacheck.variables.replay import replace_elements
 from dynacheck.variables.results import python_value
 
@@ -33,14 +33,14 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-
-
 _IN_PLACE: Final[dict[str, str]] = {
     "&": "intersection_update",
     "|": "update",
     "-": "difference_update",
     "^": "symmetric_difference_update",
 }
+_HASHING: Final = ("intersection", "intersection_update", "issubset")
+"""Methods whose error for an unhashable element is that of `hash()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class AbstractSetVariable(BuiltinObject):
         elements: dict[Any, VariableTracker] = {}
         keys: set[Any] = set()
         for item in items:
-            found = item.realize(tx).hash_key(tx)
+            found = key_of(tx, item, "set element")
             keys.add(found)
             elements.setdefault(found, item.realize(tx))
         return cls(cls.python_type(keys), elements)
@@ -126,7 +126,7 @@ class AbstractSetVariable(BuiltinObject):
         keys = self.keys(tx)
         if isinstance(item, SetVariable):  # CPython looks for an equal frozenset
             return tx.constant(frozenset(item.keys(tx)) in keys)
-        return tx.constant(item.hash_key(tx) in keys)
+        return tx.constant(key_of(tx, item, "set element") in keys)
 
     def tp_iter(self, tx: Tracer) -> VariableTracker:
         return NativeIterator(
@@ -155,14 +155,14 @@ class AbstractSetVariable(BuiltinObject):
             return NOT_IMPLEMENTED
         return tx.constant(_COMPARE[op](self.keys(tx), other.keys(tx)))
 
-    def arguments(self, tx: Tracer, values: Sequence[VariableTracker]) -> list[Argument]:
+    def arguments(self, tx: Tracer, method: str, values: Sequence[VariableTracker]) -> list[Argument]:
         """Arguments of a method, which takes any iterables."""
-        return [argument(tx, v) for v in values]
+        return [argument(tx, method, v) for v in values]
 
     def _combined(self, tx: Tracer, method: str, values: Sequence[VariableTracker]) -> VariableTracker:
         """Call set's own method on hash keys, which gives the result's order too."""
         keys = self.keys(tx)
-        found = self.arguments(tx, values)
+        found = self.arguments(tx, method, values)
         combined = getattr(keys, method)(*[f.keys for f in found])
         return type(self)(combined, _known(combined, self._elements, *[f.elements for f in found]))
 
@@ -179,13 +179,13 @@ class AbstractSetVariable(BuiltinObject):
         return self._combined(tx, "symmetric_difference", [other])
 
     def m_isdisjoint(self, tx: Tracer, other: VariableTracker, /) -> VariableTracker:
-        return tx.constant(self.keys(tx).isdisjoint(argument(tx, other).keys))
+        return tx.constant(self.keys(tx).isdisjoint(argument(tx, "isdisjoint", other).keys))
 
     def m_issubset(self, tx: Tracer, other: VariableTracker, /) -> VariableTracker:
-        return tx.constant(self.keys(tx).issubset(argument(tx, other).keys))
+        return tx.constant(self.keys(tx).issubset(argument(tx, "issubset", other).keys))
 
     def m_issuperset(self, tx: Tracer, other: VariableTracker, /) -> VariableTracker:
-        return tx.constant(self.keys(tx).issuperset(argument(tx, other).keys))
+        return tx.constant(self.keys(tx).issuperset(argument(tx, "issuperset", other).keys))
 
     def m_copy(self, tx: Tracer) -> VariableTracker:
         return type(self)(self.keys(tx).copy(), dict(self._elements))
@@ -228,7 +228,7 @@ class SetVariable(AbstractSetVariable):
 
     def _add(self, tx: Tracer, item: VariableTracker) -> None:
         item = item.realize(tx)
-        found = item.hash_key(tx)
+        found = key_of(tx, item, "set element")
         keys = self.change(tx)
         if found not in keys:
             keys.add(found)
@@ -262,7 +262,7 @@ class SetVariable(AbstractSetVariable):
 
     def _key(self, tx: Tracer, item: VariableTracker) -> Any:
         item = data(tx, item)
-        return frozenset(item.keys(tx)) if isinstance(item, SetVariable) else item.hash_key(tx)
+        return frozenset(item.keys(tx)) if isinstance(item, SetVariable) else key_of(tx, item, "set element")
 
     def m_pop(self, tx: Tracer) -> VariableTracker:
         found = natively(tx, self.change(tx).pop)
@@ -283,13 +283,13 @@ class SetVariable(AbstractSetVariable):
             self.m_update(tx, items)
 
     def m_intersection_update(self, tx: Tracer, *others: VariableTracker) -> None:
-        self._update_by(tx, "intersection_update", self.arguments(tx, others))
+        self._update_by(tx, "intersection_update", self.arguments(tx, "intersection_update", others))
 
     def m_difference_update(self, tx: Tracer, *others: VariableTracker) -> None:
-        self._update_by(tx, "difference_update", self.arguments(tx, others))
+        self._update_by(tx, "difference_update", self.arguments(tx, "difference_update", others))
 
     def m_symmetric_difference_update(self, tx: Tracer, other: VariableTracker, /) -> None:
-        self._update_by(tx, "symmetric_difference_update", [argument(tx, other)])
+        self._update_by(tx, "symmetric_difference_update", [argument(tx, "update", other)])
 
     def hash_key(self, tx: Tracer) -> Any:
         unhashable(tx, self)
@@ -344,7 +344,7 @@ def _known(keys: Any, *sources: dict[Any, VariableTracker]) -> dict[Any, Variabl
     return {k: known[k] for k in keys}
 
 
-def argument(tx: Tracer, value: VariableTracker) -> Argument:
+def argument(tx: Tracer, method: str, value: VariableTracker) -> Argument:
     """An iterable as a set's method takes it: a set as a set, anything else in its order."""
     found = data(tx, value)
     if isinstance(found, AbstractSetVariable):
@@ -352,5 +352,6 @@ def argument(tx: Tracer, value: VariableTracker) -> Argument:
         return Argument(found.keys(tx), found._elements)
     elements: dict[Any, VariableTracker] = {}
     for item in abstract.iterate(tx, value):
-        elements.setdefault(item.realize(tx).hash_key(tx), item.realize(tx))
+        key = item.realize(tx).hash_key(tx) if method in _HASHING else key_of(tx, item, "set element")
+        elements.setdefault(key, item.realize(tx))
     return Argument(list(elements), elements)

@@ -23,6 +23,8 @@ def check_against_dis(code):
         if ours.target is not None:
             assert decoded.by_offset[theirs.argval] == ours.target
             assert decoded[ours.target].is_jump_target
+        elif ours.opname in ("LOAD_SPECIAL", "LOAD_COMMON_CONSTANT"):  # dis resolves these in argrepr only
+            assert theirs.argrepr in (ours.argval, getattr(ours.argval, "__name__", None), repr(ours.argval))
         elif ours.opname.startswith(("LOAD_", "STORE_", "DELETE_", "IMPORT_")):
             assert theirs.argval is ours.argval or theirs.argval == ours.argval
     entries = dis._parse_exception_table(code)

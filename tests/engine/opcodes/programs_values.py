@@ -283,6 +283,8 @@ def slice_stores():
     xs[1:3] = [9]
     xs[::2] = ["a", "b", "c"]
     del xs[3:]
+    n = len(xs)
+    xs[1:n] = "de"
     return xs
 
 
