@@ -183,6 +183,8 @@ class GraphRecorder:
         if self.env is not None:
             args = self._with_symbols(args, line)
             kwargs = self._with_symbols(kwargs, line) if kwargs else kwargs
+        if target is operator.pow and isinstance(args[0], (int, float)) and args[0] <= 0:
+            target = pow  # FX would print `-2 ** x`, which Python reads as `-(2 ** x)`
         node = self.graph.create_node(op, target, tuple(args), kwargs or {})
         node.meta = NodeMeta(
             lambda: _call_entries(node, line, module_stack, target if function is None else function),

@@ -13,7 +13,7 @@ from dynacheck.backends import registry
 from dynacheck.backends.contract import Backend
 from dynacheck.events import observers
 from dynacheck.handlers import skip
-from dynacheck.runtime import calls
+from dynacheck.runtime import calls, tracebacks
 from dynacheck.runtime.callback import FrameCallback
 from dynacheck.runtime.codes import code_ref
 from dynacheck.runtime.engine import engine
@@ -164,9 +164,13 @@ def compile_function(fn: Callable[..., Any], options: Options) -> Callable[..., 
     hooked, at = run.hooked, switches
 
     def compiled(*args: Any, **kwargs: Any) -> Any:
-        if at.plain and at.torch["_stance"] is at.default:
-            return hooked(*args, **kwargs)
-        return run(*args, **kwargs)
+        try:
+            if at.plain and at.torch["_stance"] is at.default:
+                return hooked(*args, **kwargs)
+            return run(*args, **kwargs)
+        except BaseException as error:
+            tracebacks.tidy(error)
+            raise
 
     functools.update_wrapper(compiled, fn)
     compiled.__dict__["_torchdynamo_orig_callable"] = fn

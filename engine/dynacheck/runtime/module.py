@@ -12,6 +12,7 @@ from torch.nn.modules import module as torch_module
 
 from dynacheck import interop
 from dynacheck.handlers import skip
+from dynacheck.runtime import tracebacks
 from dynacheck.runtime.compiled import Compile, Options
 from dynacheck.runtime.job import inline_call
 from dynacheck.runtime.switches import switches
@@ -141,9 +142,13 @@ def _runner(module: nn.Module, run: Compile) -> Callable[..., Any]:
     hooked, at = run.hooked, switches
 
     def forward(*args: Any, **kwargs: Any) -> Any:
-        if at.plain and at.torch["_stance"] is at.default:
-            return hooked(*args, **kwargs)
-        return run(*args, **kwargs)
+        try:
+            if at.plain and at.torch["_stance"] is at.default:
+                return hooked(*args, **kwargs)
+            return run(*args, **kwargs)
+        except BaseException as error:
+            tracebacks.tidy(error)
+            raise
 
     if not hasattr(module, "_initialize_hook"):
         return forward

@@ -83,6 +83,9 @@ class Origin:
         return self._code()
 
 
+PREFIX: Final = "resume_in_"
+"""How the names of resume functions begin."""
+
 _resumes: ByCode[dict[tuple[int, ResumeLayout], ResumeCode]] = ByCode()
 _origins: ByCode[Origin] = ByCode()
 
@@ -223,7 +226,7 @@ class _Maker:
 
     def shape(self) -> Shape:
         line = self.line()
-        name = f"resume_in_{self.original.co_name}_at_{line}"
+        name = f"{PREFIX}{self.original.co_name}_at_{line}"
         stack = [f"___stack{number}" for number in range(len(self.stack))]
         enters = [f"___enter{number}" for number in range(len(self.layout.blocks))]
         leading = [] if self.leading is None else [self.leading]

@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 
 from dynacheck.sources import Node
+from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.tensor import COMPARE, TensorVariable
 
@@ -68,6 +69,9 @@ class SymNumberVariable(VariableTracker):
         other = right if left is self else left
         if isinstance(other, TensorVariable) or not issubclass(other.get_type(), (int, float)):
             return NOT_IMPLEMENTED
+        if bool in (left.get_type(), right.get_type()):
+            both = left.get_type() is right.get_type()
+            return abstract.binary(tx, op, _known_bool(tx, left, both), _known_bool(tx, right, both))
         if op == "divmod":
             pair = [
                 self._derived(tx, BINARY["//"], [left, right]),
@@ -79,9 +83,13 @@ class SymNumberVariable(VariableTracker):
     def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
         if isinstance(other, TensorVariable) or not issubclass(other.get_type(), (int, float)):
             return NOT_IMPLEMENTED
+        if bool in (self.get_type(), other.get_type()):
+            return abstract.richcompare(tx, op, _known_bool(tx, self), _known_bool(tx, other))
         return self._derived(tx, COMPARE[op], [self, other])
 
     def nb_unary(self, tx: Tracer, op: str) -> VariableTracker:
+        if isinstance(self.sym, torch.SymBool):
+            return tx.constant(tx.specialize(self.sym)).nb_unary(tx, op)
         if op in UNARY:
             return self._derived(tx, UNARY[op], [self])
         if op in ("int", "index") and isinstance(self.sym, torch.SymInt):
@@ -114,6 +122,14 @@ class SymNumberVariable(VariableTracker):
 
     def reconstruct(self, to: Rebuilder) -> None:
         to.graph_output(self)
+
+
+def _known_bool(tx: Tracer, value: VariableTracker, both: bool = False) -> VariableTracker:
+    """An operand of an operation on symbols: a bool is looked at, and beside another number counts as the int it is."""
+    if value.get_type() is not bool:
+        return value
+    found: bool = value.as_constant(tx)
+    return tx.constant(found if both else int(found))
 
 
 _SYM_FORMS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {

@@ -1,0 +1,48 @@
+"""Tracebacks of exceptions that leave compiled functions."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from dynacheck.translate.resume import PREFIX
+
+
+def tidy(error: BaseException) -> None:
+    """Leave out of a traceback the frames that only called their own resume function: plain Python has one frame there.
+
+    Args:
+        error: what is being raised; its traceback, and those of what it came from, are changed.
+    """
+    seen: set[int] = set()
+    todo: list[BaseException | None] = [error]
+    while todo:
+        item = todo.pop()
+        if item is None or id(item) in seen:
+            continue
+        seen.add(id(item))
+        todo += (item.__cause__, item.__context__)
+        item.__traceback__ = _without_splits(item.__traceback__)
+
+
+def _without_splits(first: TracebackType | None) -> TracebackType | None:
+    """The entries of a traceback but those that go on in a resume function of theirs."""
+    kept: list[TracebackType] = []
+    entry = first
+    while entry is not None:
+        code = entry.tb_frame.f_code
+        if code.co_name.startswith(PREFIX) and kept and _same(kept[-1], entry):
+            kept.pop()
+        kept.append(entry)
+        entry = entry.tb_next
+    following: TracebackType | None = None
+    for entry in reversed(kept):
+        if entry.tb_next is not following:
+            entry.tb_next = following
+        following = entry
+    return following
+
+
+def _same(entry: TracebackType, resumed: TracebackType) -> bool:
+    """Whether an entry is a part of the function that another is a resume function of."""
+    one, other = entry.tb_frame.f_code, resumed.tb_frame.f_code
+    return one.co_qualname == other.co_qualname and one.co_filename == other.co_filename

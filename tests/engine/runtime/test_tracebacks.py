@@ -1,0 +1,87 @@
+"""Tracebacks of what leaves compiled functions name the lines that plain Python's do, once each."""
+
+import traceback
+
+import dynacheck
+import pytest
+import torch
+
+
+def one_break(x):
+    y = x + 1
+    print("p")
+    raise ValueError(y.shape)
+
+
+def two_breaks(x):
+    y = x + 1
+    print("p")
+    y = y * 2
+    print("q")
+    return y.nothing
+
+
+def inner(x):
+    print("in")
+    y = x * 2
+    return y[7]
+
+
+def nested(x):
+    y = x + 1
+    print("p")
+    z = inner(y)
+    return z
+
+
+def recursive(x, n=2):
+    y = x + 1
+    print("p")
+    if n:
+        return recursive(y, n - 1)
+    raise KeyError("end")
+
+
+def chained(x):
+    print("p")
+    try:
+        inner(x)
+    except IndexError as error:
+        raise ValueError("outer") from error
+
+
+def data_dependent(x):
+    if x.sum() > 0:
+        return inner(x)
+    return x
+
+
+def lines(fn):
+    with pytest.raises(Exception) as caught:
+        fn(torch.ones(2))
+    found = []
+    error = caught.value
+    while error is not None:
+        frames = traceback.extract_tb(error.__traceback__)
+        found.append([(f.lineno, f.line) for f in frames if f.filename == __file__ and f.name != "lines"])
+        error = error.__cause__
+    return found
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        y = x + 1
+        print("p")
+        return inner(y)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [one_break, two_breaks, nested, recursive, chained, data_dependent, Model()],
+    ids=lambda f: getattr(f, "__name__", "model"),
+)
+def test_lines(fn):
+    dynacheck.reset()
+    compiled = dynacheck.compile(fn, backend="eager")
+    for _ in range(2):
+        assert lines(compiled) == lines(fn)
