@@ -264,14 +264,14 @@ class Codegen:
         seen: set[int] = set()
         for value in (*roots, *own):
             self._pin_deep(value, seen)
-        filled: list[tuple[VariableTracker, VariableTracker]] = []
+        self._pending = dict.fromkeys(items)
         for cell, name in own.items():
             contents = cell.contents
             if contents is not None:
                 self.load(contents)
                 self.build.store_deref(name)
-                filled.append((cell, contents))
-        self._pending = dict.fromkeys(items)
+            elif name in self.template.co_varnames:  # an argument that was deleted
+                self.build.delete_deref(name)
         for item in items:
             self.settle(item)
 

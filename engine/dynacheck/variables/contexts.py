@@ -92,6 +92,7 @@ class ContextMethodVariable(CallableVariable):
     def reconstruct(self, to: Rebuilder) -> None:
         to.load(self.context)
         to.load_attr(self.name)
+        to.remember(self)
 
 
 class ExitVariable(CallableVariable):
@@ -115,6 +116,7 @@ class ExitVariable(CallableVariable):
     def reconstruct(self, to: Rebuilder) -> None:
         to.load(self.context)
         to.load_attr("__exit__")
+        to.remember(self)
 
 
 class GradModeVariable(ContextVariable):

@@ -373,6 +373,7 @@ class ObjectMethodVariable(CallableVariable):
     def reconstruct(self, to: Rebuilder) -> None:
         to.load(self.owner)
         to.load_attr(self.name)
+        to.remember(self)
 
 
 class BoundMethodVariable(CallableVariable):
@@ -415,3 +416,4 @@ class BoundMethodVariable(CallableVariable):
 
     def reconstruct(self, to: Rebuilder) -> None:
         to.call_helper(MethodType, lambda: to.load(self.function), lambda: to.load(self.owner))
+        to.remember(self)

@@ -104,6 +104,7 @@ class BuiltinMethodVariable(VariableTracker):
     def reconstruct(self, to: Rebuilder) -> None:
         to.load(self.owner)
         to.load_attr(self.name)
+        to.remember(self)
 
     def children(self) -> tuple[VariableTracker, ...]:
         return (self.owner,)

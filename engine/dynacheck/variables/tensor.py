@@ -244,3 +244,4 @@ class TensorMethodVariable(CallableVariable):
     def reconstruct(self, to: Rebuilder) -> None:
         to.load(self.owner)
         to.load_attr(self.name)
+        to.remember(self)
