@@ -25,6 +25,8 @@ class Flow(NamedTuple):
     """Number of stack values before the instruction."""
     handling: tuple[int, ...]
     """Number of exceptions being handled: `except`, `finally` and `with` handlers the instruction is in."""
+    offsets: tuple[tuple[int, ...], ...]
+    """Stack positions of saved instruction offsets, which a handler may re-raise with (`lasti`): no objects on 3.14."""
 
 
 def effect(instruction: Instruction, jump: bool) -> int:
@@ -58,27 +60,31 @@ def _flow(decoded: DecodedCode) -> Flow:
     instructions = decoded.instructions
     depths = [UNREACHED] * len(instructions)
     handling = [UNREACHED] * len(instructions)
-    todo = [(0, 0, 0)]
+    saved: list[tuple[int, ...]] = [()] * len(instructions)
+    todo: list[tuple[int, int, int, tuple[int, ...]]] = [(0, 0, 0, ())]
     while todo:
-        index, depth, handled = todo.pop()
+        index, depth, handled, offsets = todo.pop()
         while depths[index] == UNREACHED:
-            depths[index], handling[index] = depth, handled
+            offsets = tuple(position for position in offsets if position < depth)
+            depths[index], handling[index], saved[index] = depth, handled, offsets
             instruction = instructions[index]
             op = instruction.opcode
             handler = instruction.handler
             if handler is not None:
-                todo.append((handler.target, handler.depth + handler.lasti + 1, handled))
+                kept = tuple(position for position in offsets if position < handler.depth)
+                kept += (handler.depth,) * handler.lasti
+                todo.append((handler.target, handler.depth + handler.lasti + 1, handled, kept))
             if op == _PUSH_EXC_INFO:
                 handled += 1
             elif op == _POP_EXCEPT:
                 handled -= 1
             if instruction.target is not None:
-                todo.append((instruction.target, depth + effect(instruction, True), handled))
+                todo.append((instruction.target, depth + effect(instruction, True), handled, offsets))
             if op in ENDS:
                 break
             depth += effect(instruction, False)
             index += 1
-    return Flow(tuple(depths), tuple(handling))
+    return Flow(tuple(depths), tuple(handling), tuple(saved))
 
 
 _flows: weakref.WeakKeyDictionary[DecodedCode, Flow] = weakref.WeakKeyDictionary()

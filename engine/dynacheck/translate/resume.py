@@ -15,7 +15,7 @@ from dynacheck.bytecode.flow import UNREACHED, flow
 from dynacheck.bytecode.liveness import reads_first_argument
 from dynacheck.bytecode.operands import OPMAP
 from dynacheck.bytecode.ops import Cover, Op
-from dynacheck.versions import SKIPS_POP_AFTER_LOOP
+from dynacheck.versions import PY314, SKIPS_POP_AFTER_LOOP
 
 _VARARGS: Final = 0x04
 _VARKEYWORDS: Final = 0x08
@@ -138,6 +138,8 @@ def why_not_resumable(code: CodeType, index: int) -> str | None:
         return "code that is never reached"
     if facts.handling[at]:
         return "in a handler, with an exception being handled"
+    if facts.offsets[at] and PY314:
+        return "at the edge of a handler, with an instruction offset on the stack"
     return None
 
 

@@ -98,10 +98,13 @@ def bound_locals(decoded: DecodedCode):
         values = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
         if instruction.handler is not None:
             todo.append((instruction.handler.target, sure, maybe))
-        if name in ("STORE_FAST", "STORE_FAST_STORE_FAST"):
-            sure, maybe = sure | set(values), maybe | set(values)
-        elif name == "STORE_FAST_LOAD_FAST":
-            sure, maybe = sure | {values[0]}, maybe | {values[0]}
+        if name.startswith("STORE_FAST"):
+            # what an inlined comprehension puts back may be NULL: the local was unbound before
+            stored = values[:1] if name == "STORE_FAST_LOAD_FAST" else values
+            kinds = stack_kinds(decoded)[index] or []
+            for value, kind in zip(stored, reversed(kinds)):
+                sure = sure | {value} if kind is False else sure - {value}
+                maybe = maybe | {value}
         elif name in ("DELETE_FAST", "LOAD_FAST_AND_CLEAR"):
             sure, maybe = sure - set(values), maybe - set(values)
         for after in decoded.successors(index):

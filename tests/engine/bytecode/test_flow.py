@@ -129,3 +129,16 @@ def test_depths_fit_the_declared_stack():
                 assert facts.depths[instruction.handler.target] != UNREACHED
             if instruction.opname in ("RETURN_VALUE", "RETURN_CONST") and depth != UNREACHED:
                 assert depth == (instruction.opname == "RETURN_VALUE")
+
+
+def test_saved_offsets_lie_where_reraise_looks():
+    found = 0
+    for code in code_objects(every=15):
+        decoded = decode(code)
+        facts = flow(decoded)
+        for instruction, depth, offsets in zip(decoded, facts.depths, facts.offsets):
+            assert all(position < depth for position in offsets)
+            if instruction.opname == "RERAISE" and instruction.arg and depth != UNREACHED:
+                assert depth - 1 - instruction.arg in offsets
+                found += 1
+    assert found > 20

@@ -238,3 +238,16 @@ def test_blocks_are_entered_again():
 
     # what the inner block's entering raises meets the outer block, which swallows it
     assert go(1, fails) == ("end", ["enter outer", "exit outer KeyError"])
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="saved instruction offsets are objects before 3.14")
+def test_not_where_an_offset_is_on_the_stack():
+    def f(manager):
+        with manager:
+            note("in")
+
+    decoded = decode(f.__code__)
+    handler = next(i.index for i in decoded if i.opname == "PUSH_EXC_INFO")
+    assert why_not_resumable(f.__code__, handler) == (
+        "at the edge of a handler, with an instruction offset on the stack"
+    )
