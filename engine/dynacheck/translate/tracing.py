@@ -126,6 +126,10 @@ class Tracing(Tracer):
             tracker = node.tracker = LazyVariable(node)
         return tracker
 
+    def known(self, value: object) -> VariableTracker | None:
+        met = self.attempt.by_id.get(id(value))
+        return None if met is None else met[1]
+
     def wrap_now(self, node: Node) -> VariableTracker:
         value = node.peek()
         if value is ABSENT:
@@ -330,7 +334,8 @@ class Tracing(Tracer):
             self.attempt.refs[id(value)] = tracker
             return tracker
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-            self.attempt.graph.define(value, node)
+            if node is not None:
+                self.attempt.graph.define(value, node)
             return SymNumberVariable(value)
         if isinstance(value, torch.Size):
             return SizeVariable([self.constant(v) if type(v) is int else SymNumberVariable(v) for v in value])
@@ -339,13 +344,12 @@ class Tracing(Tracer):
         return self.constant(value)
 
     def _wrap_sequence(self, node: Any, value: Any) -> VariableTracker:
-        graph = self.attempt.graph
-        items = [
-            self.wrap_result(
-                graph.call("call_function", operator.getitem, [node, i], {}, self.stack_lines()), item
-            )
-            for i, item in enumerate(value)
-        ]
+        graph, items = self.attempt.graph, []
+        for i, item in enumerate(value):
+            part = None  # metadata (strides) has no node: symbols are computed where they are needed
+            if node is not None:
+                part = graph.call("call_function", operator.getitem, [node, i], {}, self.stack_lines())
+            items.append(self.wrap_result(part, item))
         if type(value) is tuple:
             return TupleVariable(items)
         if type(value) is list:
