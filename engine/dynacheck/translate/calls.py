@@ -399,15 +399,10 @@ class Calls(Tracing):
         finally:
             attempt.modules.pop()
 
-    def module_entry(self, module: NNModuleVariable, container: str, name: str) -> VariableTracker | None:
-        """What the frame stored as a parameter, buffer or submodule, or None."""
-        stored = self.attempt.state.get(("module", module, container))
-        return None if stored is None else stored.get(name)
-
     def store_module_attribute(self, module: NNModuleVariable, name: str, value: VariableTracker) -> None:
         """`nn.Module.__setattr__`."""
         real = value.realize(self)
-        container = module.is_registered(name)
+        container = module.is_registered(self, name)
         if (
             container is None
             and not isinstance(real, NNModuleVariable)

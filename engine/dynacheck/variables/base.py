@@ -135,6 +135,9 @@ class Tracer(Protocol):
     def wrap(self, node: Node) -> VariableTracker:
         """The tracker of a sourced value; lazy: nothing is guarded before it is used."""
 
+    def known(self, value: object) -> VariableTracker | None:
+        """The tracker of an object that the frame has met already, or None."""
+
     def wrap_now(self, node: Node) -> VariableTracker:
         """The tracker of a sourced value by its exact type, with the guards that it needs."""
 
@@ -277,9 +280,6 @@ class Tracer(Protocol):
 
     def builtin_base(self, node: Node, value: Any) -> Concrete | None:
         """The data (a BuiltinObject) of the builtin class that a sourced object's class derives from."""
-
-    def module_entry(self, module: Concrete, container: str, name: str) -> VariableTracker | None:
-        """What the frame stored in an NNModuleVariable as a parameter, buffer or submodule."""
 
     def store_module_attribute(self, module: Concrete, name: str, value: VariableTracker) -> None:
         """`nn.Module.__setattr__` on an NNModuleVariable."""

@@ -147,7 +147,7 @@ def empty_base(tx: Tracer, cls: type) -> BuiltinObject | None:
             return SetVariable(set(), {})
         if base is collections.deque:
             return DequeVariable([])
-        if base in (tuple, frozenset, str, int, float, bytes, complex):
+        if base is not object and isinstance(vars(base).get("__new__"), types.BuiltinFunctionType):  # C code
             tx.break_(reasons.UNKNOWN_CALL, what=f"the class {cls.__qualname__}, a kind of {base.__name__}")
     return None
 
@@ -242,18 +242,13 @@ def bind_descriptor(
     return None
 
 
-def set_buffer(module: torch.nn.Module, container: str, name: str, value: object) -> None:
-    """Store a buffer (used by rewritten code)."""
-    module.__dict__[container][name] = value
-
-
 def store_buffer(tx: Tracer, module: NNModuleVariable, name: str, value: VariableTracker) -> None:
-    """Assign a registered buffer: the module's `_buffers` dict gets the tensor at the end of the frame."""
+    """Assign a registered buffer: the module's `_buffers` dict gets the tensor."""
     if not isinstance(value, TensorVariable) and value.as_constant(tx) is not None:
         tx.raise_(
             TypeError,
             f"cannot assign {value.get_type()!r} as buffer {name!r} (torch.nn.Buffer, torch.Tensor or None expected)",
         )
-    stored = tx.state.setdefault(("module", module, "_buffers"), {})
-    stored[name] = value
-    tx.effects.defer(set_buffer, module, tx.constant("_buffers"), tx.constant(name), value)
+    buffers = tx.wrap(module.container("_buffers")).realize(tx)
+    assert isinstance(buffers, DictVariable)
+    buffers.store(tx, tx.constant(name), value)

@@ -9,6 +9,7 @@ from torch import nn
 
 from dynacheck.sources import ABSENT, DictAttr, Node, type_lookup
 from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.objects import UserObjectVariable
 
 CONTAINERS = ("_parameters", "_buffers", "_modules")
@@ -41,19 +42,35 @@ class NNModuleVariable(UserObjectVariable):
             return found
         tx.guard_absent(node)
         for container in CONTAINERS:
-            tx.guard_absent(self._container(container).key(name))
+            if self.changed(tx, container) is None:
+                tx.guard_absent(self.container(container).key(name))
         tx.raise_(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
 
     def registered(self, tx: Tracer, name: str) -> VariableTracker | None:
         """A parameter, buffer or submodule of that name, as `nn.Module.__getattr__` finds it."""
         attributes = self.value.__dict__
         for container in CONTAINERS:
-            if name in attributes.get(container, ()):
-                overlay = tx.module_entry(self, container, name)
-                return overlay if overlay is not None else tx.wrap(self._container(container).key(name))
+            changed = self.changed(tx, container)
+            if changed is not None:
+                found = changed.lookup(tx, tx.constant(name))
+                if found is not None:
+                    return found
+            elif name in attributes.get(container, ()):
+                return tx.wrap(self.container(container).key(name))
         return None
 
-    def _container(self, name: str) -> Node:
+    def changed(self, tx: Tracer, container: str) -> DictVariable | None:
+        """The tracker of a container that the frame has written to: it, not the module, knows what is there."""
+        put = self.attrs.get(container)
+        if put is not None:
+            real = put.realize(tx)
+            return real if isinstance(real, DictVariable) else self.unmodelled(tx, f"another {container}")
+        tracker = tx.known(self.value.__dict__.get(container))
+        changed = isinstance(tracker, DictVariable) and (tracker.writes or tracker.cleared)
+        return tracker if changed else None
+
+    def container(self, name: str) -> Node:
+        """The dict of parameters, buffers or submodules."""
         assert self.node is not None
         return self.node.child(DictAttr(name))
 
@@ -96,7 +113,7 @@ class NNModuleVariable(UserObjectVariable):
         if not self._hooks_guarded:
             self._hooks_guarded = True
             for name in HOOKS:
-                tx.guard_length(self._container(name), 0)
+                tx.guard_length(self.container(name), 0)
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         custom = type_lookup(self.cls, "__setattr__")
@@ -105,10 +122,14 @@ class NNModuleVariable(UserObjectVariable):
             return
         tx.store_module_attribute(self, name, value)
 
-    def is_registered(self, name: str) -> str | None:
+    def is_registered(self, tx: Tracer, name: str) -> str | None:
         """The container that has the name, or None."""
         for container in CONTAINERS:
-            if name in self.value.__dict__.get(container, ()):
+            changed = self.changed(tx, container)
+            if changed is not None:
+                if changed.lookup(tx, tx.constant(name)) is not None:
+                    return container
+            elif name in self.value.__dict__.get(container, ()):
                 return container
         return None
 

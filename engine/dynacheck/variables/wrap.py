@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 import random
+import threading
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -248,6 +250,11 @@ def wrap_descriptor(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     return ObjectVariable(value, node)
 
 
+@wraps(weakref.ProxyType, weakref.CallableProxyType)
+def wrap_proxy(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.break_(reasons.UNKNOWN_VALUE, what="weakref.proxy", why="its attributes are another object's")
+
+
 @wraps(random.Random)
 def wrap_random(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, Is(value))
@@ -265,5 +272,7 @@ def wrap_module(tx: Tracer, node: Node, value: nn.Module) -> VariableTracker:
 def wrap_user_object(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     """An object of a class written in Python (perhaps with a builtin base)."""
     cls = type(value)
+    if issubclass(cls, threading.local):
+        tx.break_(reasons.UNKNOWN_VALUE, what=cls.__name__, why="each thread has its own attributes")
     tx.guard(node, TypeIs(cls))
     return UserObjectVariable(cls, value, node, tx.builtin_base(node, value))
