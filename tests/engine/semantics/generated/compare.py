@@ -8,10 +8,12 @@ import io
 import itertools
 import random
 import re
+import signal
 import sys
 import traceback
 import types
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import dynacheck
@@ -144,6 +146,26 @@ class Outcome:
     translated: bool = True
 
 
+class TooLong(BaseException):
+    """A program that takes too long to be of use."""
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Stop what runs in the block after a time."""
+
+    def stop(*_: object) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def module_of(text: str, name: str) -> Any:
     """The program as a module that can be found under its name."""
     module = types.ModuleType(name)
@@ -200,7 +222,7 @@ def moment(module: Any, fn: Any, call: int, describe: Describer, results: list[A
         ("arguments", [describe(a) for a in args]),
         ("globals", [(k, describe(v)) for k, v in scope.items()]),
         ("classes", [class_state(v, describe) for v in vars(module).values() if isinstance(v, type)]),
-        ("printed", printed.getvalue()),
+        ("printed", ADDRESS.sub("0x", printed.getvalue())),
         ("warnings", [str(w.message) for w in warned]),
         ("random", random.random(), torch.rand(1).item()),
         ("modes", grad == torch.is_grad_enabled(), torch.is_inference_mode_enabled(), sys.exc_info()[1]),

@@ -11,6 +11,8 @@ from engine.semantics.generated.templates import EXPRESSIONS, LITERALS, PRELUDE,
 
 HOLE = re.compile(r"<([=~+]?)([a-z#])(?::([a-z]))?>")
 PARAMETERS = "x, y, n, r, flag, s, items, pair, table, thing, other"
+GROWING = ("*= 2", "+= <l>", "+= <~l>", "+= <s>", "+= <u>", "<<=", ".extend(<u>)", "[1:] = <l>")
+"""Parts of statements that double what they change, again and again in a loop."""
 INPUTS = (
     (
         "x",
@@ -165,6 +167,8 @@ class Generator:
         if name == "def":
             return self.function(depth)
         template = self.random.choice(STATEMENTS[name][1].split(";;"))
+        while self.loops and any(part in template for part in GROWING):
+            template = self.random.choice(STATEMENTS[name][1].split(";;"))
         looping = name in ("for", "while")
         self.loops += looping
         found = self.parse(template.split("\n"), depth, {})

@@ -9,7 +9,7 @@ import traceback
 import warnings
 
 import torch
-from engine.semantics.generated.compare import CALLS, module_of
+from engine.semantics.generated.compare import CALLS, limited, module_of
 from engine.semantics.generated.grammar import generate, is_program
 from engine.semantics.generated.program import Body, Statement, text_of
 
@@ -47,8 +47,9 @@ def raising_line(text: str) -> int | None:
         warnings.simplefilter("ignore")
         try:
             module = module_of(text, name)
-            for call in range(CALLS):
-                module.program(*module.make(call))
+            with limited(20):
+                for call in range(CALLS):
+                    module.program(*module.make(call))
         except Exception as error:
             frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == f"<{name}>"]
             program = [i for i, f in enumerate(frames) if f.name == "program"]

@@ -137,7 +137,7 @@ STATEMENTS = {
         ";;<~l>.reverse();;<~l>.clear();;<~d>['a'] = <v>;;<~d>['c'] = <i>;;<~d>.update(a=<i>);;<~d>.update(<d>);;<~d>.pop('a');;del <~d>['b']"
         ";;<~d>.setdefault('w', []).append(<i>);;<~e>.add(<i>);;<~e>.discard(<i>);;<~l>.remove(<i>);;<~l>.sort(key=str);;<~d>.popitem()"
         ";;<~l>.append(<l>);;<~d>['self'] = <d>;;<~l>[::2] = <u>;;del <~l>[<i>:];;<~d>.clear();;<~l>[:0] = [<v>];;<~e>.update(<u>)"
-        ";;<~d>['t'] = <t>;;<~d>[<i>] = <v>;;<~l>.extend(<g>);;<~d>['a'] += <i>;;<~l>[0] += <i>;;<~l> += <l>",
+        ";;<~d>['t'] = <t>;;<~d>[<i>] = <v>;;<~l>.extend(itertools.islice(<g>, 3));;<~d>['a'] += <i>;;<~l>[0] += <i>;;<~l> += <l>",
     ),
     "globals": (
         2,
