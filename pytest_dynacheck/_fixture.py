@@ -35,6 +35,7 @@ class Dynacheck:
             fn: function, method or module; None to use it as a decorator.
             **keywords: torch.compile's.
         """
+        __tracebackhide__ = True
         if fn is None:
             return functools.partial(self.compile, **keywords)
         if not callable(fn):
@@ -47,10 +48,9 @@ class Dynacheck:
         report: Report = self._run.so_far()
         return report
 
-    @contextlib.contextmanager
     def expect(
         self, *, of: Any = None, allow: Iterable[str] | Mapping[str, int] = (), **numbers: int | None
-    ) -> Iterator[None]:
+    ) -> contextlib.AbstractContextManager[None]:
         """Numbers that hold for what happens inside the block.
 
         Args:
@@ -61,14 +61,19 @@ class Dynacheck:
         Raises:
             BudgetExceeded: when the block ends, if they didn't hold.
         """
+        __tracebackhide__ = True
         plan = _plan(numbers, allow)
         plan.allow.update(self._run.plan.allow)
         plan.other.update(self._run.plan.other)
         graphs = plan.limits.get("graphs")
         if graphs is not None and graphs.number == 0:
             self._run.expects_nothing = True
-        start, frame = self._run.position, sys._getframe(2)
-        where = (frame.f_code.co_filename, frame.f_lineno)
+        frame = sys._getframe(1)
+        return self._expecting(plan, _target(of, "expect"), (frame.f_code.co_filename, frame.f_lineno))
+
+    @contextlib.contextmanager
+    def _expecting(self, plan: Plan, of: Any, where: tuple[str, int]) -> Iterator[None]:
+        start = self._run.position
         yield
         report = self._run.report_since(start)
         if of is not None:
@@ -79,8 +84,7 @@ class Dynacheck:
             place = f"{report.display_name(where[0])}:{where[1]}"
             raise BudgetExceeded(f"in expect() at {place}: " + "\n".join(verdict.lines))
 
-    @contextlib.contextmanager
-    def steady(self, of: Any = None) -> Iterator[None]:
+    def steady(self, of: Any = None) -> contextlib.AbstractContextManager[None]:
         """Nothing compiles, breaks or runs eagerly inside the block, and something compiled is called.
 
         Args:
@@ -89,6 +93,11 @@ class Dynacheck:
         Raises:
             BudgetExceeded: when the block ends, naming the first call that wasn't a hit.
         """
+        __tracebackhide__ = True
+        return self._steady(_target(of, "steady"))
+
+    @contextlib.contextmanager
+    def _steady(self, of: Any) -> Iterator[None]:
         start = self._run.position
         yield
         report = self._run.report_since(start)
@@ -136,14 +145,23 @@ class Dynacheck:
         _check.compare(fn, calls, lambda f: self.compile(f, **keywords), grad=grad, rtol=rtol, atol=atol)
 
 
+def _target(of: Any, name: str) -> Any:
+    __tracebackhide__ = True
+    if of is not None and not callable(of):
+        raise TypeError(f"{name}(of=) takes a compiled function or module, not {type(of).__name__}")
+    return of
+
+
 def _plan(numbers: Mapping[str, Any], allow: Any) -> Plan:
+    __tracebackhide__ = True
     plan = Plan(marked=False, uses_fixture=False)
     try:
         for name in numbers:
             if name not in COUNTS and name not in BOUNDS:
-                raise unknown(name, (*COUNTS, *BOUNDS), "expect()")
+                raise unknown(name, (*COUNTS, *BOUNDS, "of", "allow"), "expect()")
         plan.limits = limits_from(numbers, "expect")
         plan.allow = allowances(allow)
     except Mistake as error:
-        raise pytest.UsageError(f"expect(): {error}") from None
+        text = str(error)
+        raise pytest.UsageError(text if text.startswith("expect()") else f"expect(): {text}") from None
     return plan

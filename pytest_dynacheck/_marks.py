@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_dynacheck._budgets import BOUNDS, COUNTS, Limit, Mistake, allowances, limits_from, unknown
-from pytest_dynacheck._options import Settings
+from pytest_dynacheck._options import DEVICE, Settings
 
 NAMES = (*BOUNDS, "dynacheck")
 FIXTURES = ("dynacheck", "dynacheck_benchmark")
@@ -132,5 +132,5 @@ def _check(name: str, value: Any) -> None:
         raise Mistake(f"no engine {value!r} in this version; there is bundled")
     if name == "backend" and not isinstance(value, str) and not callable(value):
         raise Mistake(f"backend takes a name or a callable, not {value!r}")
-    if name == "device" and not isinstance(value, str):
-        raise Mistake(f"device takes a name such as 'cuda', not {value!r}")
+    if name == "device" and not (isinstance(value, str) and DEVICE.fullmatch(value)):
+        raise Mistake(f"device takes 'auto', 'cpu', 'cuda' or 'cuda:n', not {value!r}")

@@ -48,8 +48,11 @@ def _dynamic(text: str) -> bool | None:
     return None if text.strip().lower() == "auto" else _flag(text)
 
 
+DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
+
+
 def _device(text: str) -> str:
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", text):
+    if not DEVICE.fullmatch(text):
         raise ValueError("expected auto, cpu, cuda or cuda:n")
     return text
 

@@ -141,13 +141,23 @@ def _nothing(report: Any, plan: Plan, made: Sequence[str]) -> str | None:
         return None
     if report.counts["graphs"] or any(call.outcome == "hit" for call in report.calls):
         return None
+    if any(run.why == "stance" for run in report.eager_runs):
+        return "nothing was compiled: a stance is set (set_stance) under which compiled code runs eagerly"
     if report.calls:
         return (
             "nothing was compiled: the compiled code has no tensor operation that could be put into a graph"
+            + _own_modules(report)
         )
     if made:
         return f"nothing was compiled: {', '.join(dict.fromkeys(made))} was compiled but never called"
     return "nothing was compiled: the test calls nothing that is compiled"
+
+
+def _own_modules(report: Any) -> str:
+    """A hint for `Module.compile()`, which compiles the call and so leaves torch's own code, and theirs, alone."""
+    if any(call.function != "Module._call_impl" for call in report.calls):
+        return ""
+    return " (as in torch, module.compile() leaves torch.nn's own modules alone; use torch.compile(module))"
 
 
 def _notes(report: Any, rows: tuple[Row, ...]) -> list[str]:

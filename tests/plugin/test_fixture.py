@@ -98,6 +98,36 @@ def test_expect(project):
     )
 
 
+def test_wrong_arguments_are_refused_where_they_are_given(project):
+    result = project.run(
+        text="""
+        def test_name(dynacheck):
+            dynacheck.expect(recompile=0)
+
+        def test_number(dynacheck):
+            dynacheck.expect(graphs=-2)
+
+        def test_of(dynacheck):
+            dynacheck.expect(of=3, graphs=1)
+
+        def test_steady(dynacheck):
+            dynacheck.steady(of=3)
+        """
+    )
+    result.assert_outcomes(failed=4)
+    result.stdout.fnmatch_lines(
+        [
+            ">       dynacheck.expect(recompile=0)",
+            "E       *UsageError: expect() has no argument 'recompile'; did you mean 'recompiles'?",
+            "E       *UsageError: expect(): graphs takes a number from 0 on, not -2",
+            "E       TypeError: expect(of=) takes a compiled function or module, not int",
+            "E       TypeError: steady(of=) takes a compiled function or module, not int",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*contextlib*")
+    result.stdout.no_fnmatch_line("*_fixture.py*")
+
+
 def test_an_error_inside_expect_is_the_tests_own(project):
     result = project.run(
         text="""

@@ -128,6 +128,14 @@ def test_junit(project):
             "torch.compile(lambda x: x)(3)",
             "nothing was compiled: the compiled code has no tensor operation *",
         ),
+        (
+            "m = torch.nn.Linear(8, 8); m.compile(); m(torch.ones(1, 8))",
+            "*module.compile() leaves torch.nn's own modules alone; use torch.compile(module))",
+        ),
+        (
+            "torch.compiler.set_stance('force_eager'); torch.compile(clean)(X)",
+            "nothing was compiled: a stance is set (set_stance) *",
+        ),
     ],
 )
 def test_compiling_nothing_fails(project, body, line):

@@ -66,8 +66,9 @@ class NNModuleVariable(UserObjectVariable):
             real = put.realize(tx)
             return real if isinstance(real, DictVariable) else self.unmodelled(tx, f"another {container}")
         tracker = tx.known(self.value.__dict__.get(container))
-        changed = isinstance(tracker, DictVariable) and (tracker.writes or tracker.cleared)
-        return tracker if changed else None
+        if isinstance(tracker, DictVariable) and (tracker.writes or tracker.cleared):
+            return tracker
+        return None
 
     def container(self, name: str) -> Node:
         """The dict of parameters, buffers or submodules."""
