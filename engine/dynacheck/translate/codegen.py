@@ -257,7 +257,9 @@ class Codegen:
                 are filled.
         """
         items = effects.items()
-        roots = [*results, *(c for item in items for c in item.children())]
+        # What is written to counts too: the way to it may lead through another object that is written to.
+        written = [item for item in items if isinstance(item, VariableTracker) and item.node is not None]
+        roots = [*results, *written, *(c for item in items for c in item.children())]
         own = self._own_cells if cells is not None else self._escaping_cells(roots)
         if not items and not own:
             return

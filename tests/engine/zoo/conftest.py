@@ -1,5 +1,6 @@
 """Makes the zoo's modules and the parity harness importable."""
 
+import logging
 import sys
 from pathlib import Path
 
@@ -14,5 +15,7 @@ def one_thread():
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    logging.disable(logging.WARNING)  # pytest would keep every record, which takes longer than the models do
     yield
+    logging.disable(logging.NOTSET)
     torch.set_num_threads(threads)

@@ -209,7 +209,7 @@ def experts() -> None:
 
 
 def state_spaces() -> None:
-    add("state space", texts, "mamba", time_step_rank=4, ci=True)
+    add("state space", texts, "mamba", time_step_rank=4)
     add("state space", texts, "mamba2", num_heads=4, head_dim=16, n_groups=1, chunk_size=4)
     add("state space", texts, "falcon_mamba", time_step_rank=4)
     add("state space", texts, "rwkv", attention_hidden_size=32)

@@ -480,7 +480,7 @@ def einsum_attention() -> Any:
     return Net(), [((torch.randn(2, n, 8),), {}) for n in (4, 5, 7)]
 
 
-@model()
+@model(ci=True)
 def state_space() -> Any:
     """A selective scan, unrolled."""
 

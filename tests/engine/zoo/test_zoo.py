@@ -25,7 +25,7 @@ def cases():
             yield pytest.param(model.name, training, id=f"{model.name}-{mode}", marks=[*marks, *failing])
 
 
-@pytest.mark.parametrize("name, training", cases())
+@pytest.mark.parametrize("name, training", list(cases()))
 def test_agrees(name, training):
     model = MODELS[name]
     eager = zoo_model.run(model, training=training)

@@ -1,0 +1,155 @@
+"""The zoo's models under both engines: `python tests/benchmarks/models.py [NAME ...] [--write] [--rounds=N]`.
+
+For each model: graphs, break places and operators of a first call in eval mode, and how long that call took with
+a backend that compiles nothing, best of several rounds after a warm-up, the engines in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "tests" / "engine" / "zoo"), str(ROOT / "tests" / "engine"), str(ROOT)]
+
+import page  # noqa: E402
+import torch  # noqa: E402
+from parity.engines import ENGINES  # noqa: E402
+from zoo import all_models  # noqa: E402
+from zoo_model import Model, is_operator, seed  # noqa: E402
+
+PAGE = ROOT / "docs" / "reference" / "models.md"
+HEAD = """# Models
+
+What both engines capture of the models under `tests/engine/zoo`, at their first call in eval mode, and how long the
+first call takes with a backend that compiles nothing: best of {rounds}, after a warm-up, the engines in turn, on one
+thread. Sizes are small, since capture depends on the number of operators, not on theirs.
+
+`tests/engine/zoo` compares the same models in eval and in training mode over three shapes: results, gradients,
+buffers and random numbers with eager, graphs, break places, recompiles and entries with `torch.compile`.
+"""
+
+
+class Side:
+    """One engine on one model.
+
+    Attributes:
+        best: the least milliseconds of a first call.
+        operators: of each graph of the last first call.
+        places: how many places broke.
+    """
+
+    def __init__(self, name: str, model: Model) -> None:
+        self.engine = ENGINES[name]
+        seed(0)
+        self.module, calls = model.make()
+        self.module.eval()
+        self.args, self.kwargs = calls[0]
+        self.step = model.step
+        self.best = math.inf
+        self.operators: list[int] = []
+        self.places = 0
+
+    def count(self) -> None:
+        """A first call that counts; warms up, too."""
+        with self.engine.record() as seen:
+            self._call()
+        self.places = len(seen.finish().places)
+
+    def measure(self) -> None:
+        self.best = min(self.best, self._call())
+
+    def _call(self) -> float:
+        operators: list[int] = []
+
+        def nothing(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+            operators.append(sum(is_operator(node) for node in gm.graph.nodes))
+            return gm.forward
+
+        self.engine.reset()
+        compiled = self.engine.compile(self.module, backend=nothing)
+        start = time.perf_counter()
+        if self.step is None:
+            compiled(*self.args, **self.kwargs)
+        else:
+            self.step(compiled, *self.args, **self.kwargs)
+        took = (time.perf_counter() - start) * 1e3
+        self.operators = operators
+        self.engine.reset()
+        return took
+
+
+def measured(model: Model, rounds: int) -> tuple[Side, Side]:
+    """Both engines on a model: theirs, ours."""
+    sides = Side("torch", model), Side("bundled", model)
+    for side in sides:
+        side.count()
+    for _ in range(rounds):
+        for side in sides:
+            side.measure()
+    return sides
+
+
+def row(model: Model, theirs: Side, ours: Side) -> tuple[str, ...]:
+    def both(one: int, other: int) -> str:
+        return str(one) if one == other else f"{one} / {other}"
+
+    return (
+        model.name,
+        both(len(ours.operators), len(theirs.operators)),
+        both(ours.places, theirs.places),
+        both(sum(ours.operators), sum(theirs.operators)),
+        f"{ours.best:.0f}",
+        f"{theirs.best:.0f}",
+        f"1/{theirs.best / ours.best:.1f}",
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    ratios: list[float] = []
+    whole = 0
+    with torch.no_grad():
+        for model in all_models():
+            if arguments.names and not {model.name, model.group} & set(arguments.names):
+                continue
+            theirs, ours = measured(model, arguments.rounds)
+            groups.setdefault(model.group, []).append(row(model, theirs, ours))
+            ratios.append(theirs.best / ours.best)
+            whole += ours.places == 0 and len(ours.operators) > 0
+            print(*groups[model.group][-1], flush=True)
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    text = f"{len(ratios)} models, {whole} without a break; a first call takes 1/{mean:.1f} of torch's time"
+    text += f" (geometric mean; at worst 1/{min(ratios):.1f})."
+    print(text)
+    if arguments.write:
+        head = ("", "graphs", "breaks", "operators", "ms", "torch, ms", "ratio")
+        tables = [f"## {group}\n\n{page.table(head, rows)}\n" for group, rows in groups.items()]
+        where = f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}."
+        where = f"`python tests/benchmarks/models.py --write` on {where}"
+        note = "Where two numbers stand, the second is torch.compile's."
+        PAGE.write_text(
+            "\n".join([HEAD.format(rounds=arguments.rounds), text, note + "\n", *tables, where]) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()
