@@ -28,6 +28,7 @@ from dynacheck.runtime.dynamic import ShapePolicy
 from dynacheck.runtime.engine import engine
 from dynacheck.runtime.job import Job
 from dynacheck.runtime.regions import info_of
+from dynacheck.runtime.spelling import in_words
 from dynacheck.runtime.switches import switches
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.translate.translate import TranslateRequest, Translation, translate
@@ -147,6 +148,7 @@ class Miss:
             )
         if record.split is not None:
             reason, message, stack = record.split
+            message = in_words(message, self.code)
             told.append(events.GraphBroke(self.id, ref, reason.id, message, reason.hint, stack, call=call))
         if not record.counted:
             reason = reasons.NO_TENSOR_OPERATIONS
@@ -185,6 +187,7 @@ class Miss:
         caused = broke is not None or raised
         if caused:
             why, message = (reason, skipped.message) if broke is None else (broke.reason, broke.message)
+            message = in_words(message, self.code)
             observers.emit(events.GraphBroke(self.id, ref, why.id, message, why.hint, stack, True, call=call))
         observers.emit(events.FrameSkipped(ref, reason.id, skipped.message, stack, caused, call=call))
         if caused:

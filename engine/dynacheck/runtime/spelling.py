@@ -39,13 +39,18 @@ def spelled(failure: Failure, frame: FrameView) -> str:
     """
     path = failure.user_path
     if "___stack" in path:
-        path = _SLOT.sub(lambda match: _slot(frame.func.__code__, int(match[1])), path)
+        path = in_words(path, frame.func.__code__)
         if path.endswith(".__self__"):  # a method is on the stack: what it is a method of
             path = path.removesuffix(".__self__").rpartition(".")[0] or path
     if ".__closure__[" in path:
         for node in failure.installed.nodes:
             path = _free_variable(path, node, frame)
     return path
+
+
+def in_words(text: str, code: CodeType) -> str:
+    """A message about a frame of `code`, with the user's words for what was on its stack at a break."""
+    return _SLOT.sub(lambda match: _slot(code, int(match[1])), text) if "___stack" in text else text
 
 
 def _slot(code: CodeType, slot: int) -> str:

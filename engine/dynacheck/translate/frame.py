@@ -179,7 +179,7 @@ class Frame(Calls):
 
     def _uncaught(self, observed: ObservedException) -> NoReturn:
         """The frame ends by raising: it runs as it is, as with torch, which records a break at the place."""
-        broke = GraphBreak(reasons.UNCAUGHT_RAISE, what=observed.exception.describe())
+        broke = GraphBreak(reasons.UNCAUGHT_RAISE, what=observed.exception.get_type().__name__)
         broke.stack = observed.stack or self.stack_lines()
         raise SkipFrame(broke.reason, broke.message, broke.stack, broke) from None
 

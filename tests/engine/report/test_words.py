@@ -46,6 +46,25 @@ def test_a_value_that_is_not_stored_is_told_by_its_expression():
     assert found == [["x.max().item()"]]
 
 
+def test_breaks_tell_values_on_the_stack_by_their_expression():
+    def f(x):
+        return torch.nn.Parameter(x).grad_fn
+
+    with dynacheck.observe() as report:
+        dynacheck.compile(f, backend="eager")(X)
+    found = report.graph_breaks[-1].message
+    assert found == "The attribute 'grad_fn' of torch.nn.Parameter(x) can't be modelled."
+
+
+def test_a_frame_that_raises_is_told_by_the_exceptions_name():
+    def f(x):
+        raise KeyError(x.shape)
+
+    with dynacheck.observe() as report, pytest.raises(KeyError):
+        dynacheck.compile(f, backend="eager")(X)
+    assert report.graph_breaks[-1].message == "The frame ends by raising KeyError."
+
+
 def test_a_method_on_the_stack_is_told_by_its_owner():
     def f(x, spent):
         y = x + 1
