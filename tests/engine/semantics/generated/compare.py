@@ -43,7 +43,7 @@ class Describer:
 
     def __call__(self, value: Any) -> Any:
         if value is None or isinstance(value, (bool, int, str, bytes, type, torch.dtype, torch.Size)):
-            return (type(value).__name__, str(value))
+            return (type(value).__name__, ADDRESS.sub("0x", str(value)))
         if isinstance(value, (float, complex, range, slice)):
             return (type(value).__name__, repr(value))
         if type(value) is tuple:

@@ -429,7 +429,7 @@ def mutate(l, d, o):
     return len(l)
 @functools.lru_cache
 def cached(n):
-    return [n]
+    return (n, n + 1)
 def locals_of(t):
     a = 1
     return dict(a=a, t=t)
