@@ -4,6 +4,7 @@ Usage: run_rewritten.py MODE MODULE. MODE is `rebuilt` (the same code again), `c
 slots, bigger frame) or `split` (every function split at some instruction, the rest in a resume function).
 """
 
+import signal
 import sys
 import unittest
 from importlib import import_module
@@ -64,6 +65,7 @@ def callback_for(rewrite):
 
 
 def main(mode, module):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
     suite = Loader().loadTestsFromModule(import_module(module))
     runner = unittest.TextTestRunner(verbosity=0)
     result = _C.HookedCall(runner.run, callback_for(MODES[mode]))(suite)
