@@ -8,7 +8,7 @@ from functools import cache
 from types import BuiltinMethodType, MappingProxyType
 from typing import Any, Final, NoReturn
 
-from dynacheck.sources import ABSENT, Node, type_lookup
+from dynacheck.sources import ABSENT, Node, instance_dict, type_lookup
 from dynacheck.variables.base import (
     NOT_IMPLEMENTED,
     CantRebuild,
@@ -230,6 +230,10 @@ class BuiltinObject(VariableTracker):
             return tx.object(cls)
         found = type_lookup(cls, name)
         if found is ABSENT:
+            if self.node is not None and instance_dict(
+                self.node.peek()
+            ):  # an OrderedDict may have attributes
+                self.unmodelled(tx, f"the attribute {name!r}")
             tx.raise_(AttributeError, f"{cls.__name__!r} object has no attribute {name!r}")
         if found is None or isinstance(found, (str, tuple)):
             return tx.constant(found)
@@ -238,6 +242,8 @@ class BuiltinObject(VariableTracker):
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         cls = self.get_type()
         if type_lookup(cls, name) is ABSENT:
+            if cls.__dictoffset__:
+                self.unmodelled(tx, f"the attribute {name!r}")
             tx.raise_(AttributeError, f"{cls.__name__!r} object has no attribute {name!r}")
         if getattr(self, "a_" + name, None) is not None:
             tx.raise_(AttributeError, "readonly attribute")
