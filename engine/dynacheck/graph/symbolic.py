@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from types import MethodType
 from typing import Any, Final, Literal, TypeAlias
 
 import torch
@@ -76,6 +78,9 @@ def _torch() -> Any:
         def __eq__(self, other: object) -> bool:
             return isinstance(other, NodeSource) and other.name == self.name
 
+        def __reduce__(self) -> tuple[Any, ...]:
+            return str, (self.name,)  # backends hash what they are given by pickling it
+
     class Env(symbolic_shapes.ShapeEnv):
         """A ShapeEnv that notes the user's line of ours with each guard, instead of walking stacks."""
 
@@ -111,6 +116,14 @@ def torch_source(node: Node) -> Any:
     return _torch().NodeSource(node)
 
 
+def forget_environments() -> None:
+    """Empty the caches of torch's ShapeEnv methods: they are process-wide, and keep every environment that asked."""
+    for method in vars(_torch().shapes.ShapeEnv).values():
+        clear = getattr(method, "cache_clear", None)
+        if clear is not None:
+            clear()
+
+
 class SymbolicEnv:
     """The symbols of one attempt.
 
@@ -131,6 +144,7 @@ class SymbolicEnv:
             allow_scalar_outputs=scalar_outputs, allow_dynamic_output_shape_ops=dynamic_output_shapes
         )
         self.fake_mode: Any = t.FakeTensorMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
+        self.fake_mode.cache_enabled = False  # torch's memo is process-wide and would keep this environment
         self.tensor_contexts: dict[Node, Any] = {}
         self.scalars: dict[Node, tuple[torch.Tensor, torch.Tensor]] = {}
         self._sources: dict[Any, list[SymbolSource]] = {}  # by sympy symbol
@@ -356,9 +370,15 @@ class SymbolicEnv:
         """Say how to find the user's line when a guard is made; costs nothing until one is.
 
         Args:
-            where: gives the line that the translation is at.
+            where: gives the line that the translation is at; a method, held weakly: backends may keep the environment.
         """
-        self.shape_env.locate = where
+        method = weakref.WeakMethod(where) if isinstance(where, MethodType) else lambda: where
+
+        def locate() -> UserLine | None:
+            now = method()
+            return None if now is None else now()
+
+        self.shape_env.locate = locate
 
     def specialize(self, value: Any, line: UserLine | None = None) -> Any:
         """The number of a symbolic value, which it has from now on: a guard. The same as `evaluate`.

@@ -12,7 +12,7 @@ from dynacheck.config import Config
 from dynacheck.graph.oracle import Oracle
 from dynacheck.graph.recorder import CapturedGraph
 from dynacheck.graph.state import preserved
-from dynacheck.graph.symbolic import SymbolicEnv
+from dynacheck.graph.symbolic import SymbolicEnv, forget_environments
 from dynacheck.guards import AmbientState, CompiledGuards, Distinct, SizeExpression, build_program
 from dynacheck.guards.base import Installed, relate
 from dynacheck.sources import FrameView, Node, Root, UserLine
@@ -86,6 +86,14 @@ def translate(request: TranslateRequest) -> Translation:
         BackendError: the backend raised.
     """
     speculation = Speculation()
+    try:
+        return _translate(request, speculation)
+    finally:
+        if speculation.symbolic:
+            forget_environments()
+
+
+def _translate(request: TranslateRequest, speculation: Speculation) -> Translation:
     ambient = AmbientState.now()
     while True:
         speculation.attempts += 1
@@ -112,7 +120,17 @@ def _attempt(request: TranslateRequest, speculation: Speculation, ambient: Ambie
         )
     view = FrameView(request.func, request.args)
     attempt = Attempt(view, speculation, request.oracle, request.shapes, env, request.fullgraph, settings)
+    try:
+        return _finished(attempt, request, ambient)
+    except BaseException:
+        attempt.root.release()  # torch keeps its symbols, which know their sources: nothing more may hang on those
+        raise
+
+
+def _finished(attempt: Attempt, request: TranslateRequest, ambient: AmbientState) -> Translation:
+    """Run an attempt to its end."""
     frame = root_frame(attempt, request)
+    env = attempt.env
     if env is not None:
         env.locate(frame.where)
     how, value = frame.run_root()
