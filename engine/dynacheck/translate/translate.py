@@ -13,15 +13,15 @@ from dynacheck.graph.oracle import Oracle
 from dynacheck.graph.recorder import CapturedGraph
 from dynacheck.graph.state import preserved
 from dynacheck.graph.symbolic import SymbolicEnv, forget_environments
-from dynacheck.guards import AmbientState, CompiledGuards, Distinct, SizeExpression, build_program
-from dynacheck.guards.base import Installed, relate
-from dynacheck.sources import FrameView, Node, Root, UserLine
+from dynacheck.guards import AmbientState, CompiledGuards, Distinct, NotAbsent, SizeExpression, build_program
+from dynacheck.guards.base import Installed, install, relate
+from dynacheck.sources import CellContents, DictAttr, FrameView, Global, Node, Root, SlotAttr, UserLine
 from dynacheck.translate.breaks import Split
 from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.translate.tracing import Attempt
-from dynacheck.variables.base import CantRebuild, GraphBreak, VariableTracker
+from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
 
 MAX_ATTEMPTS = 200
 
@@ -160,6 +160,7 @@ def _finished(attempt: Attempt, request: TranslateRequest, ambient: AmbientState
         relate(attempt.root, Distinct(), inputs, frame.line())
     _keep_apart(attempt, frame)
     extra = _size_guards(env)
+    _guard_presence(attempt.root, frame.line())
     guards = build_program(attempt.root, ambient, capture, extra, frame.line())
     return Translation("entry", guards, code, None if graph.is_empty else graph, broke, attempt.root)
 
@@ -177,6 +178,25 @@ def _keep_apart(attempt: Attempt, frame: Frame) -> None:
     for nodes in apart.values():
         if len(nodes) > 1:
             relate(attempt.root, Distinct(), nodes, frame.line())
+
+
+MAY_BE_MISSING = (Global, DictAttr, SlotAttr, CellContents)
+"""How names and attributes are reached."""
+
+
+def _guard_presence(top: Node | Root, line: UserLine) -> None:
+    """Names and attributes that were loaded and never looked at have to be there all the same."""
+    for node in top.children.values():
+        tracker = node.tracker
+        if node.children:
+            _guard_presence(node, line)
+        elif (
+            isinstance(node.accessor, MAY_BE_MISSING)
+            and isinstance(tracker, LazyVariable)
+            and tracker.real is None
+            and not node.guards
+        ):
+            install(node, NotAbsent(), line)
 
 
 def _size_guards(env: SymbolicEnv | None) -> list[Installed]:

@@ -249,6 +249,13 @@ class UserObjectVariable(VariableTracker):
                 tx.raise_(AttributeError, name)
         elif value is None and self.instance_attribute(tx, name) is None:
             tx.raise_(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+        if value is not None and self.cls.__dictoffset__ == 0 and self.in_dict(name):
+            lacks = (
+                f"object has no attribute {name!r}"
+                if raw is ABSENT
+                else f"object attribute {name!r} is read-only"
+            )
+            tx.raise_(AttributeError, f"{self.cls.__name__!r} {lacks}")
         self.store_attribute(tx, name, value)
 
     def store_attribute(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
