@@ -64,7 +64,7 @@ class Config:
     )
     split_more: bool = _option(False, "split frames at breaks where torch gives the frame up", guarded=True)
     verify_guards: bool = _option(
-        False, "run the Python form of every guard beside the native one (mirror mode)"
+        False, "at each miss, hold the native verdict of every guard to the Python one (mirror mode)"
     )
     logs: str = _option(
         "", "artifacts to log, comma separated: guards,recompiles,graph_breaks,graph_code,bytecode"

@@ -36,7 +36,8 @@ _QUERIES: Final = (
     torch.overrides.is_tensor_method_or_property, torch._C._is_any_autocast_enabled, torch.get_default_device,
     torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.mem_efficient_sdp_enabled,
     torch.backends.cuda.math_sdp_enabled,
-    torch._C._len_torch_dispatch_stack, torch.is_autocast_cpu_enabled, torch.get_autocast_cpu_dtype, torch.distributed.is_available,
+    torch._C._len_torch_dispatch_stack, torch.is_autocast_cpu_enabled, torch.get_autocast_cpu_dtype,
+    torch.distributed.is_available,
     torch.is_warn_always_enabled,
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ from dynacheck.bytecode.listing import listing
 from dynacheck.config import Config
 from dynacheck.events import observers
 from dynacheck.graph.state import preserved
+from dynacheck.guards import mirror
 from dynacheck.runtime import calls, misses
 from dynacheck.runtime.capture import GraphHandOver
 from dynacheck.runtime.codes import (
@@ -30,6 +31,7 @@ from dynacheck.runtime.job import Job
 from dynacheck.runtime.regions import info_of
 from dynacheck.runtime.spelling import in_words
 from dynacheck.runtime.switches import switches
+from dynacheck.sources import FrameView
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.translate.translate import TranslateRequest, Translation, translate
 
@@ -112,6 +114,13 @@ class Miss:
             switches.look_for_torch()
         return self._commit(translation)
 
+    def _verify_guards(self) -> None:
+        """Hold the native verdict of every entry on this frame to the Python one; the new entry is among them."""
+        frame = FrameView(self.func, self.args)
+        for entry in self.state.entries:
+            if isinstance(entry.owner, EntryRecord):
+                mirror(entry.owner.guards, frame)
+
     def _commit(self, done: Translation) -> _C.Entry:
         counted = counted_entries(self.state)
         record = EntryRecord(done.guards, len(counted), self.job.isolation, done.kind != "plain")
@@ -124,6 +133,8 @@ class Miss:
             entry.on_death(info_of(self.job.region).keep(owner))
         told = self._events(done, record, counted) if observers.active else []
         self.state.add(entry)
+        if self.settings.verify_guards:
+            self._verify_guards()
         if record.counted:
             self.data.attempts += 1
             calls.added()
