@@ -1,8 +1,9 @@
 /* The constant of rewritten code that runs a graph.
  *
- * The callable that a backend made may hold a user's model. The constants of code objects can't be collected when they
- * are part of a cycle, so rewritten code has a GraphCall, which knows its GraphOwner without owning it: the owner has the
- * callable and belongs to the compile region. Each points at the other, and takes itself off when it goes.
+ * The callable that a backend made may hold a user's model. The constants of code objects can't be collected when
+ * they are part of a cycle, so rewritten code has a GraphCall, which knows its GraphOwner without owning it: the
+ * owner has the callable and belongs to the compile region. Each points at the other, and takes itself off when it
+ * goes.
  */
 #include "native.h"
 #include <structmember.h>
@@ -104,7 +105,8 @@ static PyMemberDef graph_owner_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 static PyGetSetDef graph_owner_getset[] = {
-    {"call", (getter)graph_owner_call, NULL, "What calls it, with the hook off, for as long as the owner lives.", NULL},
+    {"call", (getter)graph_owner_call, NULL, "What calls it, with the hook off, for as long as the owner lives.",
+     NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyTypeObject GraphOwner_Type = {

@@ -135,6 +135,8 @@ def classified(error: Exception) -> Exception:
         return DataDependent(str(error).partition("\n")[0])
     if isinstance(error, NotImplementedError):
         return UnsupportedOperator(f"{type(error).__name__}: {error}")
+    if type(error) in (TypeError, ValueError, RuntimeError) and "FakeTensor" in str(error):
+        error.args = tuple(a.replace("FakeTensor", "Tensor") if isinstance(a, str) else a for a in error.args)
     return OperatorRaised(error)
 
 
