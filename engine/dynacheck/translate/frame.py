@@ -415,6 +415,9 @@ class Frame(Calls):
     def exc_info(self) -> list[VariableTracker]:
         return self.exceptions
 
+    def covered(self) -> bool:
+        return bool(self.decoded.handlers(self.inst.index))
+
     # -- with blocks
     def enter_with(self, manager: VariableTracker) -> None:
         real = manager.realize(self)

@@ -320,8 +320,21 @@ class Tracing(Tracer):
             return None
         return lambda: {path: (path, cls) for path, cls in modules}
 
+    def covered(self) -> bool:
+        """Whether an exception raised in the frame now meets a handler of the frame."""
+        raise NotImplementedError
+
     def operator_raised(self, target: Any, error: BaseException) -> NoReturn:
-        """An operator raises for the metadata it is given: the traced program raises."""
+        """An operator raises for the metadata it is given: the traced program raises.
+
+        Where the program may look at the error, only running the operator tells its words: kernels and metadata
+        propagation say them differently.
+        """
+        words_differ = not isinstance(error, (TypeError, AttributeError))
+        if words_differ and any(frame.covered() for frame in self.attempt.frames):
+            self.break_(
+                reasons.OPERATOR_FAILED, call=describe_target(target), why=f"it raises {type(error).__name__}"
+            )
         self.raise_(type(error), *error.args)
 
     def wrap_result(self, node: Any, value: Any) -> VariableTracker:
