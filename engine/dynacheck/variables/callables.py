@@ -17,9 +17,12 @@ from dynacheck.variables.sequences import TupleVariable
 
 
 class PartialVariable(BuiltinObject):
-    """A functools.partial. Invariant: a sourced one reads its parts through its node."""
+    """A functools.partial. Invariant: a sourced one reads its parts through its node.
 
-    __slots__ = ("args", "function", "keywords")
+    `attrs` are attributes that the frame gave to one it made; those of a sourced one aren't modelled.
+    """
+
+    __slots__ = ("args", "attrs", "function", "keywords")
     python_type = functools.partial
 
     def __init__(
@@ -33,6 +36,7 @@ class PartialVariable(BuiltinObject):
         self.function = function
         self.args = args
         self.keywords = keywords
+        self.attrs: dict[str, VariableTracker] = {}
 
     @classmethod
     def sourced(cls, tx: Tracer, node: Node) -> PartialVariable:
@@ -72,6 +76,16 @@ class PartialVariable(BuiltinObject):
         named = {k.as_constant(tx): v for k, v in self.pairs(tx)}
         return tx.call(self.function, [*abstract.iterate(tx, self.args), *args], {**named, **kwargs})
 
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        found = self.attrs.get(name)
+        return super().tp_getattro(tx, name) if found is None else found
+
+    def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        if self.node is not None or value is None or name in ("func", "args", "keywords"):
+            super().tp_setattro(tx, name, value)
+            return
+        self.attrs[name] = value
+
     def a_func(self, tx: Tracer) -> VariableTracker:
         return self.function
 
@@ -93,12 +107,16 @@ class PartialVariable(BuiltinObject):
         return tx.constant(f"functools.partial({', '.join(shown)})")
 
     def children(self) -> Sequence[VariableTracker]:
-        return (self.function, self.args, self.keywords)
+        return (self.function, self.args, self.keywords, *self.attrs.values())
 
     def reconstruct(self, to: Rebuilder) -> None:
-        loads = [_loader(to, part) for part in self.children()]
+        loads = [_loader(to, part) for part in (self.function, self.args, self.keywords)]
         to.call_helper(make_partial, *loads)
         to.remember(self)
+        for name, value in self.attrs.items():
+            to.load(value)
+            to.load(self)
+            to.store_attr(name)
 
 
 def _loader(to: Rebuilder, value: VariableTracker) -> Callable[[], None]:
