@@ -135,7 +135,7 @@ def add(parser: pytest.Parser) -> None:
     group = parser.getgroup("dynacheck", "compile stability (pytest-dynacheck)")
     group.addoption(
         "--dynacheck", action="store_true", default=False, dest="dynacheck",
-        help="observe every test and print a table of what was compiled; judges nothing by itself",
+        help="print a table of what each test compiled with this engine; judges and redirects nothing by itself",
     )  # fmt: skip
     group.addoption(
         "--dynacheck-fullgraph", action="store_true", default=False, dest="dynacheck_fullgraph",
