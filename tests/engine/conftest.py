@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 
 import dynacheck
@@ -71,3 +72,11 @@ def logged(engine, caplog):
         return [r.getMessage() for r in caplog.records if r.name == f"dynacheck.{artifact}"]
 
     return messages
+
+
+@pytest.fixture
+def interrupts():
+    """SIGINT raises KeyboardInterrupt, also where it was ignored when Python started (a job in the background)."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

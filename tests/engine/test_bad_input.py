@@ -151,7 +151,7 @@ def interrupt_main():
     threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread"
 )
 @pytest.mark.parametrize("where", ["oracle", "backend", "graph"])
-def test_an_interrupt_leaves_the_function_usable(where, monkeypatch):
+def test_an_interrupt_leaves_the_function_usable(where, monkeypatch, interrupts):
     armed = True
 
     def interrupt():

@@ -75,7 +75,7 @@ def test_a_fault_of_the_engine_is_told_and_the_frame_runs_as_it_is(monkeypatch, 
 
 
 @pytest.mark.parametrize("where", ["translate", "backend"])
-def test_an_interrupt_leaves_the_function_usable(monkeypatch, where, x):
+def test_an_interrupt_leaves_the_function_usable(monkeypatch, where, x, interrupts):
     graphs = []
 
     def backend(gm, example_inputs):
