@@ -6,6 +6,8 @@ torch's live in a module that this package never imports, so they are looked up 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from types import FunctionType
 from typing import Any, Final
 
 from dynacheck import reasons
@@ -32,7 +34,24 @@ def lookup(function: Any) -> Annotation | None:
     module = getattr(function, "__module__", None) or ""
     if not isinstance(module, str) or not module.startswith(_MODULES):
         return None
+    if getattr(function, "__qualname__", "").startswith("install_generation_tagging_init."):
+        return _untagged(function)
     return _TABLE.get(getattr(function, "__name__", ""))
+
+
+def _untagged(function: Any) -> Annotation | None:
+    """torch's compiler wraps methods of `nn.Module` to count modules: what the program calls is the method itself."""
+    for cell in function.__closure__ or ():
+        method = cell.cell_contents
+        if isinstance(method, FunctionType) and method.__module__ == "torch.nn.modules.module":
+            return partial(_call, method)
+    return None
+
+
+def _call(
+    method: FunctionType, tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker
+) -> VariableTracker:
+    return tx.call(tx.object(method), list(args), kwargs)
 
 
 @named("graph_break", "skip_frame")

@@ -95,3 +95,13 @@ def test_reads_see_what_the_frame_wrote(f: Callable[..., Any]) -> None:
         for container in ("_parameters", "_buffers", "_modules"):
             assert str(vars(traced)[container]) == str(vars(plain)[container])
         assert list(vars(traced)) == list(vars(plain))
+
+
+def test_modules_are_made_also_where_torchs_compiler_wraps_their_constructor() -> None:
+    from torch._dynamo.mutation_guard import install_generation_tagging_init
+
+    install_generation_tagging_init()
+    assert "patched_init" in nn.Module.__init__.__qualname__
+    compiled = dynacheck.compile(submodule_put, backend="eager", fullgraph=True)
+    x = torch.tensor([2.0, 3.0])
+    assert str(compiled(model(), x)) == str(submodule_put(model(), x))
