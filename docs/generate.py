@@ -99,7 +99,12 @@ def plugin() -> str:
     strict = _options.STRICT
     options.append(("", f"`{strict.dest}`", f"`{strict.variable}`", strict.help))
     options += [
-        ("`--dynacheck`", "", "", "print a table of what each test compiled with this engine; judges and redirects nothing by itself"),
+        (
+            "`--dynacheck`",
+            "",
+            "",
+            "print a table of what each test compiled with this engine; judges and redirects nothing by itself",
+        ),
         (
             "`--dynacheck-fullgraph`",
             "",
