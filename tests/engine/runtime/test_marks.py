@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import operator
 
 import pytest
@@ -47,14 +48,14 @@ def test_all_kinds():
 
 
 def test_substitutes():
-    @marks.substitute_in_graph(operator.indexOf)
-    def index(a, b, /):
-        return next(i for i, item in enumerate(a) if item == b)
+    @marks.substitute_in_graph(math.dist)  # one that no other test calls: replacements are for the whole process
+    def dist(p, q, /):
+        return sum((a - b) ** 2 for a, b in zip(p, q)) ** 0.5
 
-    assert index([1, 2, 1], 2) == 1
-    assert marks.rule_of(operator.indexOf).replacement.__name__ == "index"
+    assert dist([0, 0], [3, 4]) == 5
+    assert marks.rule_of(math.dist).replacement.__name__ == "dist"
     with pytest.raises(ValueError, match="has a replacement already"):
-        marks.substitute_in_graph(operator.indexOf)(index)
+        marks.substitute_in_graph(math.dist)(dist)
     with pytest.raises(TypeError, match="signatures differ"):
         marks.substitute_in_graph(operator.truth)(lambda a, b: a)
     with pytest.raises(TypeError, match="takes a function"):
