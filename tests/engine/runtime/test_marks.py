@@ -48,7 +48,9 @@ def test_all_kinds():
 
 
 def test_substitutes():
-    @marks.substitute_in_graph(math.dist)  # one that no other test calls: replacements are for the whole process
+    @marks.substitute_in_graph(
+        math.dist
+    )  # one that no other test calls: replacements are for the whole process
     def dist(p, q, /):
         return sum((a - b) ** 2 for a, b in zip(p, q)) ** 0.5
 
