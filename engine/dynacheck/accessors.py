@@ -150,50 +150,46 @@ class Free(Accessor):
 
 
 @dataclass(frozen=True, slots=True)
-class Global(Accessor):
-    """A name in the frame's own globals."""
+class _LoadedByName(Accessor):
+    """A name that LOAD_GLOBAL finds."""
 
     name: str
-    native_op: ClassVar[str] = "GLOBAL"
 
     def native(self) -> tuple[object, ...]:
         return (self.name,)
 
-    def fetch(self, base: Any, frame: FrameView) -> Any:
-        return frame.func.__globals__.get(self.name, ABSENT)
-
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         to.load_global(self.name)
-
-    def path(self, base: str) -> str:
-        return f"G[{self.name!r}]"
 
     def user_path(self, base: str) -> str:
         return self.name
 
 
 @dataclass(frozen=True, slots=True)
-class Builtin(Accessor):
+class Global(_LoadedByName):
+    """A name in the frame's own globals."""
+
+    native_op: ClassVar[str] = "GLOBAL"
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        return frame.func.__globals__.get(self.name, ABSENT)
+
+    def path(self, base: str) -> str:
+        return f"G[{self.name!r}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin(_LoadedByName):
     """A name in the frame's builtins (guarded only together with its absence from the globals)."""
 
-    name: str
     native_op: ClassVar[str] = "BUILTIN"
-
-    def native(self) -> tuple[object, ...]:
-        return (self.name,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
         function: Any = frame.func
         return function.__builtins__.get(self.name, ABSENT)
 
-    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
-        to.load_global(self.name)
-
     def path(self, base: str) -> str:
         return f"B[{self.name!r}]"
-
-    def user_path(self, base: str) -> str:
-        return self.name
 
 
 @dataclass(frozen=True, slots=True)
