@@ -267,18 +267,13 @@ def instance_dict(obj: object) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class DictAttr(Accessor):
-    """An entry of the object's instance dict (modules included)."""
+class _Attribute(Accessor):
+    """A step named like an attribute; unless it says otherwise, rewritten code loads it as one."""
 
     name: str
-    native_op: ClassVar[str] = "DICTATTR"
 
     def native(self) -> tuple[object, ...]:
         return (self.name,)
-
-    def fetch(self, base: Any, frame: FrameView) -> Any:
-        d = instance_dict(base)
-        return ABSENT if d is None else d.get(self.name, ABSENT)
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         load_base()
@@ -286,6 +281,17 @@ class DictAttr(Accessor):
 
     def path(self, base: str) -> str:
         return f"{base}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class DictAttr(_Attribute):
+    """An entry of the object's instance dict (modules included)."""
+
+    native_op: ClassVar[str] = "DICTATTR"
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        d = instance_dict(base)
+        return ABSENT if d is None else d.get(self.name, ABSENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,23 +322,16 @@ def type_lookup(cls: type, name: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeAttr(Accessor):
+class TypeAttr(_Attribute):
     """A raw class attribute, looked up along the MRO; the base is a class."""
 
-    name: str
     native_op: ClassVar[str] = "TYPEATTR"
-
-    def native(self) -> tuple[object, ...]:
-        return (self.name,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
         return type_lookup(base, self.name)
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
         to.call_helper(type_lookup, load_base, lambda: to.load_const(self.name))
-
-    def path(self, base: str) -> str:
-        return f"{base}.{self.name}"
 
     def user_path(self, base: str) -> str:
         # type(self).scale is what the user wrote as self.scale
@@ -351,45 +350,23 @@ def c_attribute(obj: Any, name: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotAttr(Accessor):
+class SlotAttr(_Attribute):
     """A `__slots__` member (a member descriptor of the type)."""
 
-    name: str
     native_op: ClassVar[str] = "SLOTATTR"
-
-    def native(self) -> tuple[object, ...]:
-        return (self.name,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
         return c_attribute(base, self.name)
-
-    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
-        load_base()
-        to.load_attr(self.name)
-
-    def path(self, base: str) -> str:
-        return f"{base}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class CAttr(Accessor):
+class CAttr(_Attribute):
     """An attribute whose descriptor on the type is C code: `__code__`, `__self__`, a tensor's `grad`."""
 
-    name: str
     native_op: ClassVar[str] = "CATTR"
-
-    def native(self) -> tuple[object, ...]:
-        return (self.name,)
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
         return c_attribute(base, self.name)
-
-    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
-        load_base()
-        to.load_attr(self.name)
-
-    def path(self, base: str) -> str:
-        return f"{base}.{self.name}"
 
 
 def cell_contents(cell: CellType) -> object:

@@ -17,7 +17,7 @@ from dynacheck.graph import fromfacts, plans
 from dynacheck.graph.facts import Storage, TensorRef
 from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.plans import Plan
-from dynacheck.graph.runs import is_users, run_symbolic
+from dynacheck.graph.runs import NAMES, NUMBERS, is_users, run_symbolic
 from dynacheck.graph.state import autocast_state, default_device, switches
 from dynacheck.graph.symbolic import SymbolicEnv
 from dynacheck.graph.throwaway import without_function_modes
@@ -28,20 +28,8 @@ Op: TypeAlias = Literal["call_function", "call_method", "attribute"]
 
 # Leaves that equal only themselves; int, float, bool and complex need their type beside them (1 == 1.0 ==
 # True).
-_SELF_KEYED = frozenset(
-    {
-        str,
-        bytes,
-        type(None),
-        torch.dtype,
-        torch.device,
-        torch.layout,
-        torch.memory_format,
-        type(Ellipsis),
-        type,
-    }
-)
-_NUMBERS = frozenset({int, float, bool, complex})
+_SELF_KEYED = frozenset({*NAMES, type(Ellipsis), type})
+_NUMBERS = frozenset(NUMBERS)
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _MEMO_LIMIT = 200_000
 

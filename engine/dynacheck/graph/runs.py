@@ -16,19 +16,9 @@ from dynacheck.graph.state import RandomStates
 from dynacheck.graph.symbolic import SymbolicEnv
 from dynacheck.graph.throwaway import as_no_grad, without_function_modes
 
-CONSTANTS = (
-    int,
-    float,
-    bool,
-    complex,
-    str,
-    bytes,
-    type(None),
-    torch.dtype,
-    torch.device,
-    torch.layout,
-    torch.memory_format,
-)
+NUMBERS = (int, float, bool, complex)
+NAMES = (str, bytes, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+CONSTANTS = (*NUMBERS, *NAMES)
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 

@@ -10,31 +10,52 @@ from typing import Any
 from dynacheck.handlers.registry import replaces
 
 
-def _sift_down(heap: list[Any], start: int, position: int) -> None:
-    """Move the item at a position towards the root until its parent is no larger."""
+def _sift_down(heap: list[Any], start: int, position: int, largest: bool = False) -> None:
+    """Move the item at a position towards the root until its parent belongs there (no larger, or no smaller)."""
     item = heap[position]
     while position > start:
         above = (position - 1) >> 1
-        if not item < heap[above]:
+        if not (heap[above] < item if largest else item < heap[above]):
             break
         heap[position] = heap[above]
         position = above
     heap[position] = item
 
 
-def _sift_up(heap: list[Any], position: int) -> None:
-    """Move smaller children up to a leaf, then the item down to its place."""
+def _sift_up(heap: list[Any], position: int, largest: bool = False) -> None:
+    """Move children that belong above it up to a leaf, then the item down to its place."""
     end, start, item = len(heap), position, heap[position]
     child = 2 * position + 1
     while child < end:
         right = child + 1
-        if right < end and not heap[child] < heap[right]:
+        if right < end and not (heap[right] < heap[child] if largest else heap[child] < heap[right]):
             child = right
         heap[position] = heap[child]
         position = child
         child = 2 * position + 1
     heap[position] = item
-    _sift_down(heap, start, position)
+    _sift_down(heap, start, position, largest)
+
+
+def _pop(heap: list[Any], largest: bool) -> Any:
+    if not heap:
+        raise IndexError("index out of range")
+    last = heap.pop()
+    return _replace(heap, last, largest) if heap else last
+
+
+def _replace(heap: list[Any], item: Any, largest: bool) -> Any:
+    if not heap:
+        raise IndexError("index out of range")
+    first = heap[0]
+    heap[0] = item
+    _sift_up(heap, 0, largest)
+    return first
+
+
+def _order(heap: list[Any], largest: bool) -> None:
+    for position in reversed(range(len(heap) // 2)):
+        _sift_up(heap, position, largest)
 
 
 @replaces(heapq.heappush)
@@ -45,25 +66,12 @@ def heappush(heap: list[Any], item: Any, /) -> None:
 
 @replaces(heapq.heappop)
 def heappop(heap: list[Any], /) -> Any:
-    if not heap:
-        raise IndexError("index out of range")
-    last = heap.pop()
-    if not heap:
-        return last
-    first = heap[0]
-    heap[0] = last
-    _sift_up(heap, 0)
-    return first
+    return _pop(heap, False)
 
 
 @replaces(heapq.heapreplace)
 def heapreplace(heap: list[Any], item: Any, /) -> Any:
-    if not heap:
-        raise IndexError("index out of range")
-    first = heap[0]
-    heap[0] = item
-    _sift_up(heap, 0)
-    return first
+    return _replace(heap, item, False)
 
 
 @replaces(heapq.heappushpop)
@@ -76,8 +84,7 @@ def heappushpop(heap: list[Any], item: Any, /) -> Any:
 
 @replaces(heapq.heapify)
 def heapify(heap: list[Any], /) -> None:
-    for position in reversed(range(len(heap) // 2)):
-        _sift_up(heap, position)
+    _order(heap, False)
 
 
 @replaces(bisect.bisect_left)
@@ -130,57 +137,16 @@ def insort_right(
     a.insert(bisect_right(a, x if key is None else key(x), lo, hi, key=key), x)
 
 
-def _sift_down_max(heap: list[Any], start: int, position: int) -> None:
-    """As `_sift_down`, in a heap with the largest item first."""
-    item = heap[position]
-    while position > start:
-        above = (position - 1) >> 1
-        if not heap[above] < item:
-            break
-        heap[position] = heap[above]
-        position = above
-    heap[position] = item
-
-
-def _sift_up_max(heap: list[Any], position: int) -> None:
-    """As `_sift_up`, in a heap with the largest item first."""
-    end, start, item = len(heap), position, heap[position]
-    child = 2 * position + 1
-    while child < end:
-        right = child + 1
-        if right < end and not heap[right] < heap[child]:
-            child = right
-        heap[position] = heap[child]
-        position = child
-        child = 2 * position + 1
-    heap[position] = item
-    _sift_down_max(heap, start, position)
-
-
 def _heapify_max(heap: list[Any], /) -> None:
-    for position in reversed(range(len(heap) // 2)):
-        _sift_up_max(heap, position)
+    _order(heap, True)
 
 
 def _heappop_max(heap: list[Any], /) -> Any:
-    if not heap:
-        raise IndexError("index out of range")
-    last = heap.pop()
-    if not heap:
-        return last
-    first = heap[0]
-    heap[0] = last
-    _sift_up_max(heap, 0)
-    return first
+    return _pop(heap, True)
 
 
 def _heapreplace_max(heap: list[Any], item: Any, /) -> Any:
-    if not heap:
-        raise IndexError("index out of range")
-    first = heap[0]
-    heap[0] = item
-    _sift_up_max(heap, 0)
-    return first
+    return _replace(heap, item, True)
 
 
 for _name, _polyfill in (

@@ -192,26 +192,19 @@ def starmap(tx: Tracer, function: Arg, iterable: Arg, /) -> VariableTracker:
     return StepsIterator(itertools.starmap, steps, [function, source])
 
 
-@handles(itertools.takewhile)
-def takewhile(tx: Tracer, predicate: Arg, iterable: Arg, /) -> VariableTracker:
-    source = abstract.get_iter(tx, iterable)
+def _while(kind: type[itertools.takewhile[Any]] | type[itertools.dropwhile[Any]]) -> None:
+    @handles(kind)
+    def steps_while(tx: Tracer, predicate: Arg, iterable: Arg, /) -> VariableTracker:
+        source = abstract.get_iter(tx, iterable)
 
-    def holds(item: Arg) -> bool:
-        return abstract.is_true(tx, tx.call(predicate, [item]))
+        def holds(item: Arg) -> bool:
+            return abstract.is_true(tx, tx.call(predicate, [item]))
 
-    steps = itertools.takewhile(holds, _items(tx, source))
-    return StepsIterator(itertools.takewhile, steps, [predicate, source])
+        return StepsIterator(kind, kind(holds, _items(tx, source)), [predicate, source])
 
 
-@handles(itertools.dropwhile)
-def dropwhile(tx: Tracer, predicate: Arg, iterable: Arg, /) -> VariableTracker:
-    source = abstract.get_iter(tx, iterable)
-
-    def holds(item: Arg) -> bool:
-        return abstract.is_true(tx, tx.call(predicate, [item]))
-
-    steps = itertools.dropwhile(holds, _items(tx, source))
-    return StepsIterator(itertools.dropwhile, steps, [predicate, source])
+_while(itertools.takewhile)
+_while(itertools.dropwhile)
 
 
 @handles(itertools.filterfalse)

@@ -79,6 +79,21 @@ class Compile:
     def _hooked(self, job: Job) -> _C.HookedCall:
         return _C.HookedCall(self.fn, FrameCallback(job), job.region, whole=job.fullgraph)
 
+    def dispatcher(self) -> Callable[..., Any]:
+        """The function that users call: straight to the hook while nothing asks for more."""
+        hooked, at = self.hooked, switches
+
+        def compiled(*args: Any, **kwargs: Any) -> Any:
+            try:
+                if at.plain and at.torch["_stance"] is at.default:
+                    return hooked(*args, **kwargs)
+                return self(*args, **kwargs)
+            except BaseException as error:
+                tracebacks.tidy(error)
+                raise
+
+        return compiled
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it with stances and observers looked at."""
         switches.look_for_torch()
@@ -161,17 +176,7 @@ def compile_function(fn: Callable[..., Any], options: Options) -> Callable[..., 
         A plain function with its signature, name and attributes.
     """
     run = Compile(inline_call(fn) if needs_frame(fn) else fn, options, fn)
-    hooked, at = run.hooked, switches
-
-    def compiled(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if at.plain and at.torch["_stance"] is at.default:
-                return hooked(*args, **kwargs)
-            return run(*args, **kwargs)
-        except BaseException as error:
-            tracebacks.tidy(error)
-            raise
-
+    compiled = run.dispatcher()
     functools.update_wrapper(compiled, fn)
     compiled.__dict__["_torchdynamo_orig_callable"] = fn
     compiled.__dict__["_dynacheck_compile"] = run

@@ -12,10 +12,8 @@ from torch.nn.modules import module as torch_module
 
 from dynacheck import interop
 from dynacheck.handlers import skip
-from dynacheck.runtime import tracebacks
 from dynacheck.runtime.compiled import Compile, Options
 from dynacheck.runtime.job import inline_call
-from dynacheck.runtime.switches import switches
 
 _OWN = frozenset({"_orig_mod", "forward", "_dynacheck_compile", "_torchdynamo_orig_callable", "__dict__"})
 
@@ -139,17 +137,7 @@ def entered(module: nn.Module) -> Callable[..., Any]:
 
 def _runner(module: nn.Module, run: Compile) -> Callable[..., Any]:
     """The compiled `forward`."""
-    hooked, at = run.hooked, switches
-
-    def forward(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if at.plain and at.torch["_stance"] is at.default:
-                return hooked(*args, **kwargs)
-            return run(*args, **kwargs)
-        except BaseException as error:
-            tracebacks.tidy(error)
-            raise
-
+    forward = run.dispatcher()
     if not hasattr(module, "_initialize_hook"):
         return forward
 

@@ -55,13 +55,10 @@ class Calls(Tracing):
         handler = registry.lookup(value) or annotation_handlers.lookup(value)
         return None if handler is None else handler(self, *args, **kwargs)
 
-    def call_object(
-        self, fn: ObjectVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
-    ) -> VariableTracker:
-        value = fn.value
-        found = rules.follow(self, fn, value, args, kwargs) or self._handled(value, args, kwargs)
-        if found is not None:
-            return found
+    def _operator(
+        self, value: Any, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker | None:
+        """The call of an operator of torch, or of a tensor's method taken from the class."""
         target = torch_operators.operator_target(value)
         if target is not None:
             return self.record("call_function", target, args, kwargs)
@@ -70,6 +67,18 @@ class Calls(Tracing):
             tensor = args[0].realize(self)
             if isinstance(tensor, TensorVariable):
                 return tensor.call_method(self, method, list(args[1:]), kwargs)
+        return None
+
+    def call_object(
+        self, fn: ObjectVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        value = fn.value
+        found = rules.follow(self, fn, value, args, kwargs) or self._handled(value, args, kwargs)
+        if found is not None:
+            return found
+        found = self._operator(value, args, kwargs)
+        if found is not None:
+            return found
         if (
             isinstance(
                 value,
@@ -97,14 +106,9 @@ class Calls(Tracing):
             found = rules.follow(self, fn, value, args, kwargs) or self._handled(value, args, kwargs)
             if found is not None:
                 return found
-            target = torch_operators.operator_target(value)
-            if target is not None:
-                return self.record("call_function", target, args, kwargs)
-            method = torch_operators.method_name(value)
-            if method is not None and args:
-                tensor = args[0].realize(self)
-                if isinstance(tensor, TensorVariable):
-                    return tensor.call_method(self, method, list(args[1:]), kwargs)
+            found = self._operator(value, args, kwargs)
+            if found is not None:
+                return found
             if fn.node is not None and _compiled_from(value):  # compiled inside compiled
                 return self.call(
                     self.wrap(fn.node.child(DictAttr("_torchdynamo_orig_callable"))), args, kwargs

@@ -12,7 +12,7 @@ from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import integer, is_integer, natively, text
 from dynacheck.variables.iterators import NativeIterator
-from dynacheck.variables.replay import replace_deque
+from dynacheck.variables.replay import refill, replace_deque
 from dynacheck.variables.sequences import ListVariable, SequenceVariable
 
 
@@ -163,14 +163,7 @@ class DequeVariable(SequenceVariable):
 
     def fill(self, to: Rebuilder, owner: VariableTracker) -> None:
         """Emit code that gives `owner` these items."""
-
-        def items() -> None:
-            for item in self._items or ():
-                to.load(item)
-            to.build_tuple(len(self._items or ()))
-
-        to.call_helper(replace_deque, lambda: to.load(owner), items)
-        to.pop()
+        refill(to, replace_deque, owner, self._items or ())
 
     def write_back(self, to: Rebuilder) -> None:
         self.fill(to, self)

@@ -166,14 +166,17 @@ class UserObjectVariable(VariableTracker):
             return tx.class_of(self)
         if name == "__dict__":
             return tx.instance_dict(self)
-        getter = type_lookup(type(raw), "__get__")
-        if isinstance(getter, types.FunctionType):
-            descriptor = tx.wrap(node)
-            return tx.call(
-                tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__"))),
-                [descriptor, self, tx.class_of(self)],
-            )
+        got = self._python_get(tx, raw, node)
+        if got is not None:
+            return got
         tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
+
+    def _python_get(self, tx: Tracer, raw: object, node: Node) -> VariableTracker | None:
+        """What a descriptor written in Python gives; None for another object."""
+        if not isinstance(type_lookup(type(raw), "__get__"), types.FunctionType):
+            return None
+        get = tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__")))
+        return tx.call(get, [tx.wrap(node), self, tx.class_of(self)])
 
     def slot(self, tx: Tracer, name: str) -> VariableTracker | None:
         """What a slot holds; None, with a guard, when it is empty."""
@@ -198,19 +201,12 @@ class UserObjectVariable(VariableTracker):
         if isinstance(
             raw, (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
         ):
-            return (
-                ObjectMethodVariable(self, name)
-                if not isinstance(raw, types.BuiltinFunctionType)
-                else tx.wrap(node)
-            )
-        getter = type_lookup(type(raw), "__get__")
-        if isinstance(getter, types.FunctionType):
-            descriptor = tx.wrap(node)
-            return tx.call(
-                tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__"))),
-                [descriptor, self, tx.class_of(self)],
-            )
-        if getter is not ABSENT:
+            bound = not isinstance(raw, types.BuiltinFunctionType)
+            return ObjectMethodVariable(self, name) if bound else tx.wrap(node)
+        got = self._python_get(tx, raw, node)
+        if got is not None:
+            return got
+        if type_lookup(type(raw), "__get__") is not ABSENT:
             return tx.bind_object(self, name, raw, node)
         return tx.wrap(node)
 

@@ -3,8 +3,24 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
+
+from dynacheck.variables.base import Rebuilder, VariableTracker
+
+
+def refill(
+    to: Rebuilder, helper: Callable[..., None], owner: VariableTracker, items: Collection[VariableTracker]
+) -> None:
+    """Emit a call of `helper(owner, items)`, the items in a tuple."""
+
+    def load_items() -> None:
+        for item in items:
+            to.load(item)
+        to.build_tuple(len(items))
+
+    to.call_helper(helper, lambda: to.load(owner), load_items)
+    to.pop()
 
 
 def _rule(target: dict[Any, Any]) -> Any:
@@ -34,7 +50,7 @@ def store_item(target: dict[Any, Any], key: Any, value: Any) -> None:
     _rule(target).__setitem__(target, key, value)
 
 
-def replace_items(target: list[Any], items: list[Any]) -> None:
+def replace_items(target: list[Any], items: tuple[Any, ...]) -> None:
     """Give a list new contents, by list's own rule."""
     list.__setitem__(target, slice(None), items)
 

@@ -17,7 +17,7 @@ from dynacheck.variables.coerce import data, holds_itself, integer, is_integer, 
 from dynacheck.variables.iterators import IndexIterator
 from dynacheck.variables.members import bind_member
 from dynacheck.variables.methods import BuiltinObject, unhashable
-from dynacheck.variables.replay import replace_items
+from dynacheck.variables.replay import refill, replace_items
 from dynacheck.variables.results import python_value
 from dynacheck.variables.slices import SliceVariable
 
@@ -313,14 +313,7 @@ class ListVariable(SequenceVariable):
 
     def fill(self, to: Rebuilder, owner: VariableTracker) -> None:
         """Emit code that gives `owner`, a list or an object of a subclass, these items."""
-
-        def items() -> None:
-            for item in self._items or ():
-                to.load(item)
-            to.build_list(len(self._items or ()))
-
-        to.call_helper(replace_items, lambda: to.load(owner), items)
-        to.pop()
+        refill(to, replace_items, owner, self._items or ())
 
     def write_back(self, to: Rebuilder) -> None:
         self.fill(to, self)

@@ -53,6 +53,7 @@ class Program:
     setup: Callable[[], None] | None = None
     teardown: Callable[[], None] | None = None
     torch_differs: str = ""  # why torch's own result isn't plain Python's
+    runs: int = 1  # how often torch may try: its figures may depend on how threads are scheduled
     file: str = ""
 
 

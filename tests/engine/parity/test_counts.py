@@ -23,8 +23,11 @@ def test_torch_figures(name):
         pytest.skip("figures were measured with torch 2.13")
     if sys.version_info[:2] != MEASURED[1] and name in ROWS_OF_OTHER_PYTHONS:
         pytest.skip("figures of this row differ between Python versions; measured with 3.11")
-    seen = run(program, ENGINES["torch"])
-    found = {key: seen.figures.raw[key] for key in program.raw}
+    for _ in range(program.runs):
+        seen = run(program, ENGINES["torch"])
+        found = {key: seen.figures.raw[key] for key in program.raw}
+        if found == program.raw:
+            break
     assert found == program.raw
     wrong = differences(run(program), seen, tracebacks=False)
     assert bool(wrong) == bool(program.torch_differs), wrong
