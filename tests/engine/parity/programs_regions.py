@@ -148,7 +148,8 @@ def threaded(fn, tc):
 
         threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
         interval = sys.getswitchinterval()
-        sys.setswitchinterval(1e-6)  # all six look for an entry before the first has made one, on a busy machine too
+        # All six look for an entry before the first has made one, on a busy machine too.
+        sys.setswitchinterval(1e-6)
         try:
             for thread in threads:
                 thread.start()
