@@ -8,6 +8,7 @@ Run it from the repository's root: `python docs/generate.py`.
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,7 @@ from dynacheck.guards.base import KINDS
 from dynacheck.hints import hint_for
 
 import pytest_dynacheck
-from pytest_dynacheck import _marks, _options
+from pytest_dynacheck import _marks, _options, _schema
 
 HERE = Path(__file__).parent / "reference"
 NOTE = "<!-- written by docs/generate.py -->\n"
@@ -92,10 +93,9 @@ def engine() -> str:
 def plugin() -> str:
     """Markers, options, fixtures and names of the plugin."""
     options = [
-        (f"`{o.flag}={o.metavar}`", f"`{o.dest}`", f"`{o.variable}`", o.help)
-        for o in (*_options.OPTIONS, _options.STRICT)
-        if o is not _options.STRICT
+        (f"`{o.flag}={o.metavar}`", f"`{o.dest}`", f"`{o.variable}`", o.help) for o in _options.OPTIONS
     ]
+    options += [(f"`{o.flag}={o.metavar}`", "", f"`{o.variable}`", o.help) for o in _options.FILES]
     strict = _options.STRICT
     options.append(("", f"`{strict.dest}`", f"`{strict.variable}`", strict.help))
     options += [
@@ -134,6 +134,48 @@ def plugin() -> str:
     )
 
 
+def results() -> str:
+    """What is in the JSON file."""
+    lines = [
+        "# The JSON file",
+        "",
+        "`--dynacheck-json=FILE` writes one document about the run, whole or not at all. Under pytest-xdist the",
+        "controller writes it. [schema.json](schema.json) is its JSON Schema; fields may be added without a new",
+        "version, none is removed or changes its meaning.",
+        "",
+        _fields(_schema.DOCUMENT),
+    ]
+    for name, definition in _schema.DEFINITIONS.items():
+        lines += [f"## {name}", "", definition["description"], "", _fields(definition)]
+    return "\n".join(lines)
+
+
+def _fields(record: dict[str, Any]) -> str:
+    rows = []
+    for name, field in record["properties"].items():
+        optional = "" if name in record["required"] else " (may be missing)"
+        rows.append((f"`{name}`", _kind(field), field.get("description", "") + optional))
+    return _table(("field", "type", "meaning"), rows)
+
+
+def _kind(field: dict[str, Any]) -> str:
+    """A field's type in words."""
+    if "$ref" in field:
+        name = field["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name})"
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "enum" in field:
+        return ", ".join(f"`{json.dumps(value)}`" for value in field["enum"])
+    kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
+    kind = " or ".join(kinds)
+    if "items" in field:
+        return f"{kind} of {_kind(field['items'])}"
+    if isinstance(field.get("additionalProperties"), dict):
+        return f"{kind} of {_kind(field['additionalProperties'])}"
+    return kind
+
+
 def causes() -> str:
     """Reasons of breaks and skips, kinds of recompiles."""
     rows = [(f"`{r.id}`", r.title, r.text, r.hint) for r in reasons.all_reasons()]
@@ -162,12 +204,18 @@ def causes() -> str:
 
 
 SHOWN = (HERE.parent.parent / "README.md", HERE.parent / "tutorial" / "first-test.md")
-PAGES: dict[str, Callable[[], str]] = {"engine.md": engine, "plugin.md": plugin, "causes.md": causes}
+PAGES: dict[str, Callable[[], str]] = {
+    "engine.md": engine,
+    "plugin.md": plugin,
+    "causes.md": causes,
+    "json.md": results,
+}
 
 
 def main(check: bool) -> int:
     stale = []
     wanted = {HERE / name: NOTE + page() for name, page in PAGES.items()}
+    wanted[HERE / "schema.json"] = json.dumps(_schema.DOCUMENT, indent=2) + "\n"
     wanted |= {path: shown.filled(path.read_text()) for path in SHOWN}
     for path, text in wanted.items():
         have = path.read_text() if path.exists() else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dynacheck import _options, _report, _summary, _tracebacks
+from pytest_dynacheck import _options, _report, _results, _summary, _tracebacks, _writing
 from pytest_dynacheck._fixture import Dynacheck
 from pytest_dynacheck._marks import RUN
 from pytest_dynacheck._session import SESSION, Session
@@ -18,7 +18,12 @@ def pytest_configure(config: pytest.Config) -> None:
     session = config.stash[SESSION] = Session(settings, str(config.rootpath))
     _options.check_backend(settings, session.engine.backends)
     _options.check_device(settings)
-    config.pluginmanager.register(_summary.Summary(session), "dynacheck-summary")
+    if not hasattr(config, "workerinput"):  # xdist's workers only send
+        results = _results.Results()
+        config.pluginmanager.register(results, "dynacheck-results")
+        writing = _writing.Writing(session, results)
+        config.pluginmanager.register(writing, "dynacheck-writing")
+        config.pluginmanager.register(_summary.Summary(session, results, writing), "dynacheck-summary")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -82,8 +87,7 @@ def pytest_runtest_makereport(
     if run is not None and run.plan.under_test and call.excinfo is not None and not _shows_all(item.config):
         _tracebacks.trim(call.excinfo)
     report = yield
-    if run is not None:
-        _report.attach(report, item, run)
+    _report.attach(report, item, run, item.config.stash[SESSION])
     return report
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -48,6 +49,13 @@ def _dynamic(text: str) -> bool | None:
     return None if text.strip().lower() == "auto" else _flag(text)
 
 
+def _file(text: str) -> Path:
+    path = Path(text).absolute()
+    if not text or path.is_dir():
+        raise ValueError("expected a file, this is a folder")
+    return path
+
+
 DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 
 
@@ -71,7 +79,6 @@ class Option(NamedTuple):
     metavar: str
     default: Any
     help: str
-    ini: bool = True
 
     @property
     def flag(self) -> str:
@@ -102,6 +109,10 @@ OPTIONS = (
 STRICT = Option(
     "strict", _flag, "BOOL", False, "notes (a recompile budget that proves nothing) fail the test"
 )
+
+
+FILES = (Option("json", _file, "FILE", None, "write what tests compiled to FILE, as JSON"),)
+"""What a run reads and writes: given on the command line or by the environment, not in the ini file."""
 
 
 class Settings:
@@ -141,7 +152,7 @@ def add(parser: pytest.Parser) -> None:
         "--dynacheck-fullgraph", action="store_true", default=False, dest="dynacheck_fullgraph",
         help="compile with fullgraph=True in tests under test, unless the marker allows graph breaks",
     )  # fmt: skip
-    for option in OPTIONS:
+    for option in (*OPTIONS, *FILES):
         group.addoption(option.flag, default=None, dest=option.dest, metavar=option.metavar, help=option.help)
     for option in (*OPTIONS, STRICT):
         parser.addini(option.dest, f"{option.help} (environment: {option.variable})", default=None)
@@ -156,7 +167,7 @@ def read(config: pytest.Config) -> Settings:
     Raises:
         pytest.UsageError: a value that its option doesn't take, with where it came from.
     """
-    values = {option.name: _find(config, option) for option in (*OPTIONS, STRICT)}
+    values = {option.name: _find(config, option) for option in (*OPTIONS, STRICT, *FILES)}
     settings = Settings(
         values,
         observe=bool(config.getoption("dynacheck", False)),
@@ -173,7 +184,7 @@ def _find(config: pytest.Config, option: Option) -> tuple[Any, str]:
     given = os.environ.get(option.variable)
     if given:
         return _read(option, given, f"environment variable {option.variable}={given}"), option.variable
-    given = config.getini(option.dest)
+    given = None if option in FILES else config.getini(option.dest)
     if given is not None and given != "":
         return _read(option, str(given), f"ini option {option.dest} = {given}"), f"ini {option.dest}"
     return option.default, "default"

@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 
 from pytest_dynacheck import _options
+from pytest_dynacheck._budgets import COUNTS
+from pytest_dynacheck._marks import is_under_test
 from pytest_dynacheck._sections import sections
-from pytest_dynacheck._session import TestRun
+from pytest_dynacheck._session import Session, TestRun
 from pytest_dynacheck._verdict import Verdict, budgets_json, counted
 
-_PROPERTIES = ("graphs", "graph_breaks", "recompiles", "cache_entries")
+_COUNTED = ("graphs", "graph_breaks", "recompiles", "cache_entries", "skipped", "eager_runs", "calls")
+_LISTS = ("graphs", "graph_breaks", "recompiles", "eager_runs", "skipped", "calls")
+_LONGEST_CODE = 2000  # lines of one graph's source in a file
 
 
 def torch_version() -> str:
@@ -23,10 +27,14 @@ def torch_version() -> str:
         return "?"
 
 
-def attach(report: pytest.TestReport, item: pytest.Item, run: TestRun) -> None:
+def attach(report: pytest.TestReport, item: pytest.Item, run: TestRun | None, session: Session) -> None:
     """Add what is known to a report; a fault in doing so is told and changes nothing else."""
     try:
-        if report.when == "call":
+        if report.when == "setup":
+            _attach_setup(report, item, run, session)
+        elif run is None:
+            return
+        elif report.when == "call":
             _attach_call(report, item, run)
         elif report.when == "teardown" and run.leaks:
             vars(report)["dynacheck"] = {"state_leaks": [leak._asdict() for leak in run.leaks]}
@@ -34,32 +42,66 @@ def attach(report: pytest.TestReport, item: pytest.Item, run: TestRun) -> None:
         report.sections.append(("dynacheck", f"the report can't be made: {type(error).__name__}: {error}"))
 
 
+def _attach_setup(
+    report: pytest.TestReport, item: pytest.Item, run: TestRun | None, session: Session
+) -> None:
+    """A test that never came to its call: nothing is known about it."""
+    settings = session.settings
+    if report.passed or not (is_under_test(item, settings) if run is None else run.plan.under_test):
+        return
+    backend = settings["backend"] if run is None else run.compiling.backend
+    vars(report)["dynacheck"] = nothing_known(session.engine.name, backend, under_test=True)
+
+
 def _attach_call(report: pytest.TestReport, item: pytest.Item, run: TestRun) -> None:
     if run.report is None:
         return
     data = vars(report)["dynacheck"] = plain(run)
     item.user_properties[:] = [p for p in item.user_properties if not p[0].startswith("dynacheck.")]
-    item.user_properties.append(("dynacheck.engine", data["engine"]))
-    item.user_properties.append(("dynacheck.backend", data["backend"]))
-    item.user_properties += [(f"dynacheck.{name}", data["counts"][name]) for name in _PROPERTIES]
+    item.user_properties += [(f"dynacheck.{name}", value) for name, value in _properties(data)]
     if report.failed and (run.plan.under_test or run.report.graphs):
         shown, verdict = run.shown or (run.report, Verdict("ok", (), (), (), (), frozenset()))
         title = f"engine {data['engine']}, backend {data['backend']}, torch {torch_version()}"
         report.sections += sections(shown, verdict, title, (), _options.verbosity(item.config))
 
 
+def _properties(data: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What JUnit files show of a test."""
+    found = [(name, data[name]) for name in ("engine", "backend", "verdict") if data[name] is not None]
+    counts = data["counts"]
+    return found + [(name, "unknown" if counts[name] is None else counts[name]) for name in COUNTS]
+
+
 def plain(run: TestRun) -> dict[str, Any]:
     """Everything about a test's call phase as plain data."""
+    settings = run.session.settings
+    code = _LONGEST_CODE if settings["json"] else 0
+    found = nothing_known(run.session.engine.name, run.compiling.backend, under_test=run.plan.under_test)
+    found |= run.report.to_json(longest_code=code)
     verdict = run.verdict
+    if verdict is not None:
+        found |= {
+            "verdict": verdict.kind,
+            "messages": list(verdict.lines),
+            "notes": list(verdict.notes),
+            "budgets": budgets_json(verdict.rows),
+            "allowed": sorted(verdict.allowed),
+            "unused": list(verdict.unused),
+        }
+    return found
+
+
+def nothing_known(engine: str, backend: str, *, under_test: bool) -> dict[str, Any]:
+    """The same, for a test about which nothing can be said."""
     return {
-        "engine": run.session.engine.name,
-        "backend": run.compiling.backend,
-        "under_test": run.plan.under_test,
-        "verdict": None if verdict is None else verdict.kind,
-        "messages": [] if verdict is None else list(verdict.lines),
-        "notes": [] if verdict is None else list(verdict.notes),
-        "budgets": [] if verdict is None else budgets_json(verdict.rows),
-        **run.report.to_json(),
+        "engine": engine,
+        "backend": backend,
+        "under_test": under_test,
+        "verdict": None,
+        **{name: [] for name in ("messages", "notes", "budgets", "allowed", "unused", *_LISTS)},
+        "counts": dict.fromkeys(_COUNTED),
+        "causes": {},
+        "setup": {},
     }
 
 
@@ -67,7 +109,7 @@ def one_line(data: dict[str, Any]) -> str:
     """`2 graphs, 1 graph break`: for verbose mode and the table."""
     counts = data["counts"]
     parts = [counted(counts["graphs"], "graphs")]
-    parts += [counted(counts[name], name) for name in ("graph_breaks", "recompiles") if counts[name]]
+    parts += [counted(counts[name], name) for name in ("graph_breaks", "recompiles") if counts[name] != 0]
     if counts["eager_runs"]:
         parts.append(f"{counts['eager_runs']} eager runs" if counts["eager_runs"] > 1 else "1 eager run")
     return ", ".join(parts)

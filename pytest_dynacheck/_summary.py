@@ -2,55 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import metadata
-from typing import Any
 
 import pytest
 
 from pytest_dynacheck._options import Settings
-from pytest_dynacheck._report import one_line, torch_version
+from pytest_dynacheck._report import torch_version
+from pytest_dynacheck._results import Result, Results
 from pytest_dynacheck._session import Session
-from pytest_dynacheck._verdict import EAGER, NOTHING, OVER, UNKNOWN
+from pytest_dynacheck._verdict import EAGER, NOTHING, OK, OVER, UNKNOWN
+from pytest_dynacheck._writing import Writing
 
 _SHOWN = 5
+WORDS = {
+    OVER: "over budget",
+    EAGER: "ended in eager",
+    NOTHING: "compiled nothing",
+    UNKNOWN: "with counts the engine can't know",
+    OK: "ok",
+}
 
 
 class Summary:
-    """Collects what reports carry, on whichever process prints; a plugin of its own."""
+    """Prints the end of the run; a plugin of its own."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, results: Results, writing: Writing) -> None:
         self.session = session
-        self.tests: dict[str, dict[str, Any]] = {}
-        self.leaks: list[tuple[str, dict[str, str]]] = []
+        self.results = results
+        self.writing = writing
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        data: dict[str, Any] | None = getattr(report, "dynacheck", None)
-        if data is None:
-            return
-        if report.when == "call":
-            self.tests[report.nodeid] = data
-        self.leaks += [(report.nodeid, leak) for leak in data.get("state_leaks", ())]
+    @property
+    def settings(self) -> Settings:
+        return self.session.settings
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        write(terminalreporter, self, self.session.settings, self.session.redirection.problem)
+        table = self._table(terminalreporter) if self.settings.observe else []
+        if table:
+            terminalreporter.section("dynacheck", sep="-")
+            for row in table:
+                terminalreporter.write_line(row)
+        for note in self._notes():
+            terminalreporter.write_line(f"dynacheck: {note}")
+        for failure in self.writing.failed:
+            terminalreporter.write_line(f"dynacheck: {failure}", red=True)
+        for told in self.writing.told:
+            terminalreporter.write_line(f"dynacheck: {told}")
+        line = summary_line(self.results)
+        if line is not None:
+            good = set(self.results.verdicts()) <= {OK}
+            terminalreporter.write_line(line, green=good, red=not good)
 
-    def line(self) -> str | None:
-        """`dynacheck: 41 tests, 3 over budget, 2 compiled nothing`; None if no test was under test."""
-        tests = [data for data in self.tests.values() if data["under_test"]]
-        if not tests:
-            return None
-        parts = [f"{len(tests)} tests" if len(tests) > 1 else "1 test"]
-        for kind, text in (
-            (OVER, "over budget"),
-            (EAGER, "ended in eager"),
-            (NOTHING, "compiled nothing"),
-            (UNKNOWN, "with counts the engine can't know"),
-        ):
-            number = sum(data["verdict"] == kind for data in tests)
-            if number:
-                parts.append(f"{number} {text}")
-        engines = sorted({f"engine {data['engine']}, backend {data['backend']}" for data in tests})
-        return f"dynacheck: {', '.join(parts)} ({'; '.join(engines)})"
+    def _notes(self) -> list[str]:
+        results = self.results.all.values()
+        notes = [
+            f"{result.nodeid}: {note}"
+            for result in results
+            if result.data is not None and result.data["verdict"] == OK
+            for note in result.data["notes"]
+        ]
+        leaks = [
+            f"{result.nodeid} left {leak['name']} {leak['old']} -> {leak['new']} (restored)"
+            for result in results
+            for leak in result.leaks
+        ]
+        notes = some(notes) + some(leaks)
+        if self.settings.fullgraph and not self.results.under_test:
+            notes.append("--dynacheck-fullgraph met no test under test")
+        problem = self.session.redirection.problem
+        if problem is not None:
+            notes.append(f"functions compiled before a test can't be redirected: {problem}")
+        return notes
+
+    def _table(self, terminal: pytest.TerminalReporter) -> list[str]:
+        """A row per test that was under test or compiled something."""
+        rows = [r for r in self.results.told if r.data is not None]
+        return table(rows, terminal.config.get_terminal_writer().fullwidth)
+
+
+def summary_line(results: Results) -> str | None:
+    """`dynacheck: 41 tests, 3 over budget, 2 compiled nothing`; None if no test was under test."""
+    tests = [result.data for result in results.under_test if result.data is not None]
+    if not tests:
+        return None
+    parts = [f"{len(tests)} tests" if len(tests) > 1 else "1 test"]
+    parts += [f"{number} {WORDS[kind]}" for kind, number in results.verdicts().items() if kind != OK]
+    engines = sorted({f"engine {data['engine']}, backend {data['backend']}" for data in tests})
+    return f"dynacheck: {', '.join(parts)} ({'; '.join(engines)})"
 
 
 def header(settings: Settings) -> str:
@@ -65,52 +103,48 @@ def header(settings: Settings) -> str:
     return f"dynacheck: {metadata.version('pytest-dynacheck')} (torch {torch_version()}, {', '.join(parts)})"
 
 
-def write(
-    terminal: pytest.TerminalReporter, summary: Summary, settings: Settings, problem: str | None
-) -> None:
-    """The end of the run."""
-    notes = _notes(summary, settings, problem)
-    line = summary.line()
-    table = _table(summary) if settings.observe else []
-    if line is None and not notes and not table:
-        return
-    if table:
-        terminal.section("dynacheck", sep="-")
-        for row in table:
-            terminal.write_line(row)
-    for note in notes:
-        terminal.write_line(f"dynacheck: {note}")
-    if line is not None:
-        terminal.write_line(line)
-
-
-def _notes(summary: Summary, settings: Settings, problem: str | None) -> list[str]:
-    notes = []
-    for nodeid, data in summary.tests.items():
-        if data["verdict"] == "ok":
-            notes += [f"{nodeid}: {note}" for note in data["notes"]]
-    leaks = [
-        f"{nodeid} left {leak['name']} {leak['old']} -> {leak['new']} (restored)"
-        for nodeid, leak in summary.leaks
-    ]
-    notes = _some(notes) + _some(leaks)
-    if settings.fullgraph and not any(data["under_test"] for data in summary.tests.values()):
-        notes.append("--dynacheck-fullgraph met no test under test")
-    if problem is not None:
-        notes.append(f"functions compiled before a test can't be redirected: {problem}")
-    return notes
-
-
-def _some(lines: list[str]) -> list[str]:
+def some(lines: list[str]) -> list[str]:
+    """The first few, and how many there are beside them."""
     return lines[:_SHOWN] + ([f"... and {len(lines) - _SHOWN} more of these"] if len(lines) > _SHOWN else [])
 
 
-def _table(summary: Summary) -> list[str]:
-    """A row per test that compiled something."""
-    rows = [
-        (nodeid, data)
-        for nodeid, data in summary.tests.items()
-        if data["under_test"] or data["counts"]["graphs"]
-    ]
-    width = max((len(nodeid) for nodeid, _ in rows), default=0)
-    return [f"{nodeid:<{width}}  {one_line(data)}" for nodeid, data in rows]
+_COLUMNS = {
+    "graphs": "graphs",
+    "breaks": "graph_breaks",
+    "recompiles": "recompiles",
+    "entries": "cache_entries",
+    "eager": "eager_runs",
+}
+
+
+def table(results: Sequence[Result], width: int) -> list[str]:
+    """Numbers of each test in columns, its verdict last; long names are cut in their middle.
+
+    Args:
+        results: tests about which something is known.
+        width: of the terminal.
+    """
+    if not results:
+        return []
+    cells = []
+    for result in results:
+        data = result.data or {}
+        counts = [data["counts"][name] for name in _COLUMNS.values()]
+        verdict = WORDS[data["verdict"]] if data["verdict"] else "" if data["under_test"] else "not judged"
+        cells.append(["?" if n is None else str(n) for n in counts] + [verdict])
+    numbers = sum(len(column) + 2 for column in _COLUMNS)
+    room = max(20, width - numbers - 2 - max(len(row[-1]) for row in cells) - 1)
+    names = [_cut(result.nodeid, room) for result in results]
+    longest = max(map(len, names))
+    lines = [f"{'test':<{longest}}  {'  '.join(_COLUMNS)}"]
+    for name, row in zip(names, cells, strict=True):
+        aligned = "  ".join(f"{n:>{len(column)}}" for n, column in zip(row, _COLUMNS, strict=False))
+        lines.append(f"{name:<{longest}}  {aligned}  {row[-1]}".rstrip())
+    return lines
+
+
+def _cut(name: str, room: int) -> str:
+    if len(name) <= room:
+        return name
+    end = room * 2 // 3
+    return f"{name[: room - end - 1]}…{name[len(name) - end :]}"

@@ -98,9 +98,9 @@ _NOUNS = {
 }
 
 
-def counted(number: int, count: str) -> str:
-    """`1 graph`, `2 graphs`."""
-    return f"{number} {_NOUNS[count][number != 1]}"
+def counted(number: int | None, count: str) -> str:
+    """`1 graph`, `2 graphs`, `? graphs` for what an engine can't know."""
+    return f"{'?' if number is None else number} {_NOUNS[count][number != 1]}"
 
 
 def _over(row: Row, report: Any) -> str:

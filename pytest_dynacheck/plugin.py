@@ -41,9 +41,9 @@ class _Arrivals:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if hasattr(report, "dynacheck") and not self.config.pluginmanager.has_plugin(_ACTIVE):
             activate(self.config)
-            summary = self.config.pluginmanager.get_plugin("dynacheck-summary")
-            assert summary is not None
-            summary.pytest_runtest_logreport(report)
+            results = self.config.pluginmanager.get_plugin("dynacheck-results")
+            assert results is not None
+            results.pytest_runtest_logreport(report)
 
 
 def activate(config: pytest.Config) -> None:

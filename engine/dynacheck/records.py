@@ -220,8 +220,7 @@ class Records:
 
 def show(value: Any) -> str:
     """A value as reports print it: its repr, cut at 200 characters."""
-    text = repr(value)
-    return text if len(text) <= 200 else text[:197] + "..."
+    return _cut(repr(value))
 
 
 # kinds whose values are descriptions rather than values
@@ -248,6 +247,10 @@ def _shown(kind: str, value: Any) -> str:
     return show(value)
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
 def place(line: StackLine | None, root: str) -> list[Any] | None:
     return None if line is None else [places.display_name(line.file, root), line.line]
 
@@ -257,13 +260,15 @@ def break_json(record: GraphBreak, root: str) -> dict[str, Any]:
         "cause": record.cause, "reason": record.title, "message": record.message, "file": record.file,
         "line": record.line, "text": record.text, "function": record.function, "owner": record.owner,
         "times": record.times, "skipped": record.skipped, "hint": record.hint,
+        "eager_cause": record.eager_cause,
         "stack": [[places.display_name(s.file, root), s.line, s.function] for s in record.stack],
     }  # fmt: skip
 
 
 def change_json(change: Change) -> dict[str, Any]:
     return {
-        "source": change.source, "kind": change.kind, "then": change.was, "now": change.became,
+        "source": change.source, "kind": change.kind, "subject": change.subject,
+        "then": _cut(change.was), "now": _cut(change.became),
         "detail": change.detail, "file": change.file, "line": change.line, "text": change.text,
         "hint": change.hint, "decided": change.decided,
     }  # fmt: skip
@@ -275,3 +280,25 @@ def recompile_json(record: Recompile, root: str) -> dict[str, Any]:
         "entry": record.entry, "seconds": round(record.seconds, 6),
         "triggered_at": place(record.trigger, root), "changes": [change_json(c) for c in record.changes],
     }  # fmt: skip
+
+
+def eager_json(record: EagerRun) -> dict[str, Any]:
+    return {
+        "cause": record.cause, "why": record.why, "function": record.function, "file": record.file,
+        "line": record.line, "message": record.message,
+        "changes": [change_json(c) for c in record.changes], "call": record.call,
+    }  # fmt: skip
+
+
+def graph_json(record: Graph, longest_code: int) -> dict[str, Any]:
+    """A graph as plain data, with that many lines of its source; without if there are to be none."""
+    found = {
+        "function": record.function, "file": record.file, "line": record.line, "nodes": record.nodes,
+        "inputs": list(record.inputs), "backend": record.backend, "recompile": record.recompile,
+        "seconds": round(record.seconds, 6),
+    }  # fmt: skip
+    if longest_code:
+        lines = record.code.strip().splitlines()
+        cut = [f"# ... and {len(lines) - longest_code} more lines"] if len(lines) > longest_code else []
+        found["code"] = "\n".join(lines[:longest_code] + cut)
+    return found

@@ -22,6 +22,8 @@ from dynacheck.records import (
     Records,
     Skipped,
     break_json,
+    eager_json,
+    graph_json,
     place,
     recompile_json,
 )
@@ -170,23 +172,18 @@ class Report:
         """How the value that decided these recompiles changed; they have one cause and come in order."""
         return hints.history_of([record.changes[0] for record in recompiles if record.changes])
 
-    def to_json(self) -> dict[str, Any]:
-        """The report as plain data: what JSON files, xdist and the HTML page carry."""
+    def to_json(self, *, longest_code: int = 0) -> dict[str, Any]:
+        """The report as plain data: what JSON files, xdist and the HTML page carry.
+
+        Args:
+            longest_code: how many lines of each graph's source to give; 0 for none.
+        """
         return {
             "counts": dict(self.counts),
-            "graphs": [
-                {"function": g.function, "file": g.file, "line": g.line, "nodes": g.nodes,
-                 "inputs": list(g.inputs), "backend": g.backend, "recompile": g.recompile,
-                 "seconds": round(g.seconds, 6)}
-                for g in self.graphs
-            ],
+            "graphs": [graph_json(g, longest_code) for g in self.graphs],
             "graph_breaks": [break_json(b, self._root) for b in self.graph_breaks],
             "recompiles": [recompile_json(r, self._root) for r in self.recompiles],
-            "eager_runs": [
-                {"cause": r.cause, "why": r.why, "function": r.function, "file": r.file, "line": r.line,
-                 "message": r.message, "call": r.call}
-                for r in self.eager_runs
-            ],
+            "eager_runs": [eager_json(r) for r in self.eager_runs],
             "skipped": [
                 {"function": s.function, "file": s.file, "line": s.line, "reason": s.reason,
                  "message": s.message}

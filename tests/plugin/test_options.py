@@ -216,7 +216,13 @@ def test_observing_prints_a_table_and_judges_nothing(project):
         """,
     )
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["*- dynacheck -*", "test_it.py::test_plain  2 graphs, 1 graph break"])
+    result.stdout.fnmatch_lines(
+        [
+            "*- dynacheck -*",
+            "test                    graphs  breaks  recompiles  entries  eager",
+            "test_it.py::test_plain       2       1           0        1      0  not judged",
+        ]
+    )
 
 
 def test_help(project):
