@@ -100,6 +100,12 @@ def plugin() -> str:
     options.append(("", f"`{strict.dest}`", f"`{strict.variable}`", strict.help))
     options += [
         (
+            "`--dynacheck-update-baseline`",
+            "",
+            "",
+            "write what tests compile to the baseline's file instead of comparing with it",
+        ),
+        (
             "`--dynacheck`",
             "",
             "",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dynacheck import _options, _report, _results, _summary, _tracebacks, _writing
+from pytest_dynacheck import _collected, _options, _report, _results, _summary, _tracebacks, _writing
 from pytest_dynacheck._fixture import Dynacheck
 from pytest_dynacheck._marks import RUN
 from pytest_dynacheck._session import SESSION, Session
@@ -18,10 +18,13 @@ def pytest_configure(config: pytest.Config) -> None:
     session = config.stash[SESSION] = Session(settings, str(config.rootpath))
     _options.check_backend(settings, session.engine.backends)
     _options.check_device(settings)
+    collected = _collected.Collected(config)
+    if session.baseline is not None:
+        config.pluginmanager.register(collected, "dynacheck-collected")
     if not hasattr(config, "workerinput"):  # xdist's workers only send
         results = _results.Results()
         config.pluginmanager.register(results, "dynacheck-results")
-        writing = _writing.Writing(session, results)
+        writing = _writing.Writing(session, results, collected)
         config.pluginmanager.register(writing, "dynacheck-writing")
         config.pluginmanager.register(_summary.Summary(session, results, writing), "dynacheck-summary")
 

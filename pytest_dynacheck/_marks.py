@@ -31,7 +31,8 @@ RUN = pytest.StashKey[Any]()  # the TestRun of an item that is watched
 class Plan:
     """What a test wants: how it compiles, its limits, what is excused."""
 
-    def __init__(self, *, marked: bool, uses_fixture: bool) -> None:
+    def __init__(self, *, marked: bool, uses_fixture: bool, by_default: bool = False) -> None:
+        self.by_default = by_default
         self.marked = marked
         self.uses_fixture = uses_fixture
         self.limits: dict[str, Limit] = {}
@@ -41,7 +42,7 @@ class Plan:
     @property
     def under_test(self) -> bool:
         """Redirected, isolated and judged."""
-        return self.marked or self.uses_fixture or bool(self.limits)
+        return self.marked or self.uses_fixture or self.by_default
 
     @property
     def owner(self) -> str | None:
@@ -65,9 +66,7 @@ def uses_fixture(item: pytest.Item) -> bool:
 
 def is_under_test(item: pytest.Item, settings: Settings) -> bool:
     """The same as `plan_of(...).under_test`, without reading arguments."""
-    return (
-        bool(settings.defaults) or uses_fixture(item) or any(item.get_closest_marker(name) for name in NAMES)
-    )
+    return settings.judges_all or uses_fixture(item) or any(item.get_closest_marker(name) for name in NAMES)
 
 
 def plan_of(item: pytest.Item, settings: Settings) -> Plan:
@@ -77,7 +76,7 @@ def plan_of(item: pytest.Item, settings: Settings) -> Plan:
         Mistake: a marker with a wrong argument.
     """
     marks = [mark for mark in item.iter_markers() if mark.name in NAMES]
-    plan = Plan(marked=bool(marks), uses_fixture=uses_fixture(item))
+    plan = Plan(marked=bool(marks), uses_fixture=uses_fixture(item), by_default=settings.judges_all)
     for mark in marks:  # nearest first
         limits, other, allow = _read(mark)
         for count, limit in limits.items():

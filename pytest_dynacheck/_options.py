@@ -111,15 +111,22 @@ STRICT = Option(
 )
 
 
-FILES = (Option("json", _file, "FILE", None, "write what tests compiled to FILE, as JSON"),)
+FILES = (
+    Option("baseline", _file, "FILE", None,
+           "what tests compiled when FILE was written; more than that fails, and so does another cause"),
+    Option("json", _file, "FILE", None, "write what tests compiled to FILE, as JSON"),
+)  # fmt: skip
 """What a run reads and writes: given on the command line or by the environment, not in the ini file."""
 
 
 class Settings:
     """All options of a run, with where each came from."""
 
-    def __init__(self, values: dict[str, tuple[Any, str]], *, observe: bool, fullgraph: bool) -> None:
+    def __init__(
+        self, values: dict[str, tuple[Any, str]], *, observe: bool, fullgraph: bool, update_baseline: bool
+    ) -> None:
         self._values = values
+        self.update_baseline = update_baseline
         self.observe = observe
         self.fullgraph = fullgraph
         self.defaults = {
@@ -134,6 +141,11 @@ class Settings:
 
     def origin(self, name: str) -> str:
         return self._values[name][1]
+
+    @property
+    def judges_all(self) -> bool:
+        """True if tests are under test that ask for nothing themselves."""
+        return bool(self.defaults) or self["baseline"] is not None
 
     @property
     def given(self) -> bool:
@@ -151,6 +163,10 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--dynacheck-fullgraph", action="store_true", default=False, dest="dynacheck_fullgraph",
         help="compile with fullgraph=True in tests under test, unless the marker allows graph breaks",
+    )  # fmt: skip
+    group.addoption(
+        "--dynacheck-update-baseline", action="store_true", default=False, dest="dynacheck_update_baseline",
+        help="write what tests compile to the baseline's FILE instead of comparing with it",
     )  # fmt: skip
     for option in (*OPTIONS, *FILES):
         group.addoption(option.flag, default=None, dest=option.dest, metavar=option.metavar, help=option.help)
@@ -172,7 +188,10 @@ def read(config: pytest.Config) -> Settings:
         values,
         observe=bool(config.getoption("dynacheck", False)),
         fullgraph=bool(config.getoption("dynacheck_fullgraph", False)),
+        update_baseline=bool(config.getoption("dynacheck_update_baseline", False)),
     )
+    if settings.update_baseline and settings["baseline"] is None:
+        raise pytest.UsageError("--dynacheck-update-baseline needs --dynacheck-baseline=FILE")
     _check_verbosity(config)
     return settings
 

@@ -12,7 +12,7 @@ from pytest_dynacheck._budgets import COUNTS
 from pytest_dynacheck._marks import is_under_test
 from pytest_dynacheck._sections import sections
 from pytest_dynacheck._session import Session, TestRun
-from pytest_dynacheck._verdict import Verdict, budgets_json, counted
+from pytest_dynacheck._verdict import Verdict, budgets_json, causes_of, counted
 
 _COUNTED = ("graphs", "graph_breaks", "recompiles", "cache_entries", "skipped", "eager_runs", "calls")
 _LISTS = ("graphs", "graph_breaks", "recompiles", "eager_runs", "skipped", "calls")
@@ -87,6 +87,8 @@ def plain(run: TestRun) -> dict[str, Any]:
             "budgets": budgets_json(verdict.rows),
             "allowed": sorted(verdict.allowed),
             "unused": list(verdict.unused),
+            "baseline": verdict.baseline,
+            "causes": dict(sorted(causes_of(run.report, verdict).items())),
         }
     return found
 
@@ -99,6 +101,7 @@ def nothing_known(engine: str, backend: str, *, under_test: bool) -> dict[str, A
         "under_test": under_test,
         "verdict": None,
         **{name: [] for name in ("messages", "notes", "budgets", "allowed", "unused", *_LISTS)},
+        "baseline": None,
         "counts": dict.fromkeys(_COUNTED),
         "causes": {},
         "setup": {},

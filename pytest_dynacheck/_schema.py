@@ -78,7 +78,7 @@ BUDGET = _record(
 )  # fmt: skip
 
 BUDGET["properties"]["from"] = _text(
-    "Where the number comes from: `marker`, an option, an environment variable, the ini file."
+    "Where the number comes from: `marker`, an option, an environment variable, the ini file, `baseline`."
 )
 BUDGET["required"].append("from")
 
@@ -180,6 +180,17 @@ LEAK = _record(
     new=_text("What the test left."),
 )
 
+BASELINE = _is(
+    ["object", "null"],
+    "The test against its row in the baseline; null without one to compare with.",
+    properties={
+        "status": {"enum": ["new", "same", "improved", "worse"], "description": "`new`: there is no row."},
+        "worse": _texts("What is more than in the row, one fact each."),
+        "better": _texts("What is less."),
+    },
+    required=["status", "worse", "better"],
+)
+
 TEST = _record(
     "One test: each one under test, and each other one that was watched and compiled something.",
     nodeid=_text("pytest's name of the test."),
@@ -197,6 +208,7 @@ TEST = _record(
     budgets=_list(_ref("budget"), "Budgets, with where each number comes from."),
     allowed=_texts("Causes that were met and allowed."),
     unused=_texts("Globs of `allow` that matched nothing."),
+    baseline=_ref("baseline"),
     counts=_ref("counts"),
     graphs=_list(_ref("graph"), "Graphs, in the order they were made."),
     graph_breaks=_list(_ref("graph_break"), "Places, in the order they were met."),
@@ -215,6 +227,7 @@ TEST = _record(
 DEFINITIONS = {
     "test": TEST,
     "counts": COUNTS,
+    "baseline": BASELINE,
     "budget": BUDGET,
     "graph": GRAPH,
     "graph_break": BREAK,

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from pytest_dynacheck import _baseline
+from pytest_dynacheck._baseline import Baseline, judged
 from pytest_dynacheck._budgets import Mistake
 from pytest_dynacheck._compiling import Compiling
 from pytest_dynacheck._isolation import Leak, Snapshot
@@ -17,7 +19,7 @@ from pytest_dynacheck._options import Settings
 from pytest_dynacheck._public import BudgetExceeded, DynacheckUnusedAllowance
 from pytest_dynacheck._redirect import Redirection
 from pytest_dynacheck._trace_log import without_capture
-from pytest_dynacheck._verdict import Verdict, judge
+from pytest_dynacheck._verdict import Verdict, causes_of, judge
 from pytest_dynacheck.engines.bundled import Bundled
 
 
@@ -26,6 +28,7 @@ class Session:
 
     def __init__(self, settings: Settings, root: str) -> None:
         self.settings = settings
+        self.baseline = None if settings["baseline"] is None else _baseline.load(settings)
         self.engine = Bundled(root)
         self.redirection = Redirection()
         self.current: TestRun | None = None
@@ -46,9 +49,9 @@ class Session:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         run = None
         if plan.under_test or self.settings.observe:
-            run = TestRun(self, plan)
+            run = TestRun(self, item.nodeid, plan)
         elif self.settings["isolate"] == "all":
-            run = TestRun(self, plan, observes=False)
+            run = TestRun(self, item.nodeid, plan, observes=False)
         if run is not None:
             item.stash[RUN] = self.current = run
             try:
@@ -72,8 +75,9 @@ class TestRun:
 
     __test__ = False
 
-    def __init__(self, session: Session, plan: Plan, *, observes: bool = True) -> None:
+    def __init__(self, session: Session, nodeid: str, plan: Plan, *, observes: bool = True) -> None:
         self.session = session
+        self.nodeid = nodeid
         self.plan = plan
         self.observes = observes
         self.compiling = Compiling(session.engine.compile, plan, session.settings)
@@ -171,8 +175,10 @@ class TestRun:
         """
         if self.report is None or not self.plan.under_test:
             return
+        baseline = None if self.session.settings.update_baseline else self.session.baseline
         asked = self.plan.marked or self.plan.uses_fixture
-        if not asked and not self.report.counts["graphs"]:
+        known = baseline is not None and baseline.has(self.nodeid)
+        if not (asked or known or self.report.counts["graphs"]):
             return  # a default budget judges only tests that compiled something
         verdict = self.verdict = judge(
             self.report,
@@ -181,11 +187,21 @@ class TestRun:
             made=self.compiling.made,
             strict=self.session.settings["strict"],
         )
+        if self.expects_nothing:
+            verdict = self.verdict = verdict._replace(nothing=False)
+        if baseline is not None:
+            verdict = self.verdict = self._compare(baseline, verdict)
         self.show(self.report, verdict)
         for glob in verdict.unused:
             warnings.warn(DynacheckUnusedAllowance(f"allow {glob!r} matched nothing"), stacklevel=2)
         if verdict.failed:
             raise BudgetExceeded(message_of(verdict))
+
+    def _compare(self, baseline: Baseline, verdict: Verdict) -> Verdict:
+        causes = causes_of(self.report, verdict)
+        engine = self.session.engine.name
+        found = baseline.compare(self.nodeid, self.report.counts, causes, engine)
+        return judged(found, verdict, strict=self.session.settings["strict"])
 
     def show(self, report: Any, verdict: Verdict) -> None:
         """Remember what the failure's sections are about."""

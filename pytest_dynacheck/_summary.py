@@ -12,9 +12,8 @@ from pytest_dynacheck._report import torch_version
 from pytest_dynacheck._results import Result, Results
 from pytest_dynacheck._session import Session
 from pytest_dynacheck._verdict import EAGER, NOTHING, OK, OVER, UNKNOWN
-from pytest_dynacheck._writing import Writing
+from pytest_dynacheck._writing import Writing, some
 
-_SHOWN = 5
 WORDS = {
     OVER: "over budget",
     EAGER: "ended in eager",
@@ -100,12 +99,11 @@ def header(settings: Settings) -> str:
     ]
     parts += [limit.label for limit in settings.defaults.values()]
     parts += ["fullgraph"] if settings.fullgraph else []
+    if settings["baseline"] is not None:
+        parts.append(
+            f"baseline {settings['baseline'].name}" + (" (updated)" if settings.update_baseline else "")
+        )
     return f"dynacheck: {metadata.version('pytest-dynacheck')} (torch {torch_version()}, {', '.join(parts)})"
-
-
-def some(lines: list[str]) -> list[str]:
-    """The first few, and how many there are beside them."""
-    return lines[:_SHOWN] + ([f"... and {len(lines) - _SHOWN} more of these"] if len(lines) > _SHOWN else [])
 
 
 _COLUMNS = {

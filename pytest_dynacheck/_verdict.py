@@ -27,7 +27,8 @@ class Row(NamedTuple):
 class Verdict(NamedTuple):
     """What was found.
 
-    `kind` is one of this module's words; `lines` say what is wrong, one fact each.
+    `kind` is one of this module's words; `lines` say what is wrong, one fact each; `nothing`: nothing was
+    compiled, allowed or not; `baseline`: how it compares with its row, as plain data.
     """
 
     kind: str
@@ -36,6 +37,8 @@ class Verdict(NamedTuple):
     notes: tuple[str, ...]
     unused: tuple[str, ...]
     allowed: frozenset[str]
+    nothing: bool = False
+    baseline: Mapping[str, Any] | None = None
 
     @property
     def failed(self) -> bool:
@@ -60,19 +63,25 @@ def judge(
     kind = OK
     if lines:
         kind = OVER if all(row.counted is not None for row in rows if not row.ok) else UNKNOWN
-    eager = _eager(report, allow) if vacuous else []
-    if eager:
+    eager = _eager(report, allow)
+    if eager and vacuous:
         kind = EAGER if kind == OK else kind
         lines += eager
-    nothing = _nothing(report, plan, made) if vacuous and not eager else None
-    if nothing and not allow.excuses(NOTHING_COMPILED):
+    nothing = None if eager else _nothing(report, plan, made)
+    if nothing and vacuous and not allow.excuses(NOTHING_COMPILED):
         kind = NOTHING if kind == OK else kind
         lines.append(nothing)
     notes = _notes(report, rows)
     if strict and notes and kind == OK:
         kind, lines = OVER, list(notes)
     excused = frozenset(c for c in report.causes if Allowances(plan.allow).excuses(c))
-    return Verdict(kind, tuple(lines), rows, tuple(notes), tuple(allow.unused), excused)
+    return Verdict(kind, tuple(lines), rows, tuple(notes), tuple(allow.unused), excused, nothing is not None)
+
+
+def causes_of(report: Any, verdict: Verdict) -> dict[str, int]:
+    """How often each cause was met, that nothing was compiled included."""
+    found: dict[str, int] = dict(report.causes)
+    return found | ({NOTHING_COMPILED: 1} if verdict.nothing else {})
 
 
 def _row(limit: Limit, report: Any, allow: Allowances, owner: str | None) -> Row:

@@ -145,9 +145,7 @@ def test_a_fault_in_a_writer_is_told_and_changes_nothing(project, monkeypatch):
     (project.pytester.path / "out.json").write_text("as it was")
     result = project.run("--dynacheck-json=out.json", text=TESTS)
     result.assert_outcomes(passed=5, failed=3, errors=1, xfailed=1)
-    result.stdout.fnmatch_lines(
-        ["dynacheck: --dynacheck-json: *out.json can't be written: KeyError: 'planted'"]
-    )
+    result.stdout.fnmatch_lines(["dynacheck: --dynacheck-json: *out.json: KeyError: 'planted'"])
     assert (project.pytester.path / "out.json").read_text() == "as it was"
 
 
@@ -159,9 +157,7 @@ def test_a_disk_that_cant_be_written(project):
     )
     result.assert_outcomes(passed=1)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["dynacheck: --dynacheck-json: *blocked/out.json can't be written: *Error: *"]
-    )
+    result.stdout.fnmatch_lines(["dynacheck: --dynacheck-json: *blocked/out.json: *Error: *"])
 
 
 def test_a_folder_is_refused(project):
