@@ -180,9 +180,11 @@ def _again(report: Any, records: list[Any]) -> list[str]:
     """Several recompiles by one cause, as one row with the value's history."""
     first, last = records[0], records[-1]
     total = sum(record.seconds for record in records)
+    entries = (
+        f"entry {first.entry}" if first.entry == last.entry else f"entries {first.entry} to {last.entry}"
+    )
     lines = [
-        f"{_head(report, first)} {len(records)} times: entries {first.entry} to {last.entry}, "
-        f"{total * 1e3:.0f} ms{_at(report, last)}"
+        f"{_head(report, first)} {len(records)} times: {entries}, {total * 1e3:.0f} ms{_at(report, last)}"
     ]
     changes = [record.changes[0] for record in records if record.changes]
     if not changes:

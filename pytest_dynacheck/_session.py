@@ -120,16 +120,16 @@ class TestRun:
 
     @contextlib.contextmanager
     def _strict_engine(self) -> Iterator[None]:
-        """Faults of the engine fail the test instead of running a frame eagerly."""
+        """Faults of the engine fail the test instead of running a frame eagerly; the plugin trims tracebacks itself."""
         settings = self.session.engine.settings()
         before = settings.current_base()
-        settings.set_base(raise_internal_errors=True)
+        wanted = {"raise_internal_errors": True, "verbose": True}
+        settings.set_base(**wanted)
         try:
             yield
         finally:
             now = settings.current_base()
-            if now.raise_internal_errors and not before.raise_internal_errors:
-                settings.set_base(raise_internal_errors=False)
+            settings.set_base(**{name: getattr(before, name) for name in wanted if getattr(now, name)})
 
     def after_wide_fixture(self) -> None:
         """What a wider-scoped fixture compiled is dropped, so that tests start alike in any order."""

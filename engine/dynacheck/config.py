@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import difflib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
@@ -63,6 +64,9 @@ class Config:
         False, "run the frame eagerly when a backend raises", torch="suppress_errors"
     )
     split_more: bool = _option(False, "split frames at breaks where torch gives the frame up", guarded=True)
+    verbose: bool = _option(
+        False, "tracebacks keep the engine's own frames (those of its own faults always do)", torch="verbose"
+    )
     verify_guards: bool = _option(
         False, "at each miss, hold the native verdict of every guard to the Python one (mirror mode)"
     )
@@ -168,7 +172,9 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
     for name, value in changes.items():
         name = ALIASES.get(name, name)
         if name not in _FIELDS:
-            raise TypeError(f"unknown option {name!r}; the options are {', '.join(sorted(_FIELDS))}")
+            near = difflib.get_close_matches(name, _FIELDS, 1)
+            rest = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(sorted(_FIELDS))}"
+            raise TypeError(f"unknown option {name!r}; {rest}")
         default = _FIELDS[name].default
         if isinstance(default, bool) is not isinstance(value, bool) or not isinstance(value, type(default)):
             raise TypeError(f"option {name!r} takes {type(default).__name__}, not {value!r}")

@@ -19,6 +19,7 @@ from dynacheck.runtime.job import INLINE_CODE, Job
 from dynacheck.runtime.miss import Miss
 from dynacheck.runtime.relevance import concerns_tensors
 from dynacheck.runtime.stance import stances
+from dynacheck.translate.translate import fullgraph_error
 
 
 class FrameCallback:
@@ -148,12 +149,7 @@ class _Decision:
                 record = entry.owner
                 assert isinstance(record, EntryRecord)
                 if record.split is not None and self.job.fullgraph:
-                    reason, message, stack = record.split
-                    lines = "\n".join(f'  File "{s.file}", line {s.line}, in {s.function}' for s in stack)
-                    text = (
-                        f"graph break under fullgraph=True: {message} [{reason.id}]\nfrom user code:\n{lines}"
-                    )
-                    raise errors.make(errors.Unsupported, text, reason=reason.id)
+                    raise fullgraph_error(*record.split)
                 calls.hit(entry)
                 return entry
         return None

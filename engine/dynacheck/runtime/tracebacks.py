@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from types import TracebackType
 
+from dynacheck import config
+from dynacheck.errors import InternalError
+from dynacheck.places import is_engine
 from dynacheck.translate.resume import PREFIX
 
 
 def tidy(error: BaseException) -> None:
-    """Leave out of a traceback the frames that only called their own resume function: plain Python has one frame there.
+    """Leave out of a traceback what plain Python doesn't have there.
+
+    That are frames which only called their own resume function and, unless the setting `verbose` is on or the
+    exception is a fault of the engine, the engine's own frames.
 
     Args:
         error: what is being raised; its traceback, and those of what it came from, are changed.
     """
+    own = isinstance(error, InternalError) or config.get("verbose")
     seen: set[int] = set()
     todo: list[BaseException | None] = [error]
     while todo:
@@ -21,18 +28,19 @@ def tidy(error: BaseException) -> None:
             continue
         seen.add(id(item))
         todo += (item.__cause__, item.__context__)
-        item.__traceback__ = _without_splits(item.__traceback__)
+        item.__traceback__ = _without_splits(item.__traceback__, own)
 
 
-def _without_splits(first: TracebackType | None) -> TracebackType | None:
-    """The entries of a traceback but those that go on in a resume function of theirs."""
+def _without_splits(first: TracebackType | None, own: bool) -> TracebackType | None:
+    """The entries of a traceback but those that go on in a resume function of theirs, and the engine's own."""
     kept: list[TracebackType] = []
     entry = first
     while entry is not None:
         code = entry.tb_frame.f_code
         if code.co_name.startswith(PREFIX) and kept and _same(kept[-1], entry):
             kept.pop()
-        kept.append(entry)
+        if own or not is_engine(code.co_filename):
+            kept.append(entry)
         entry = entry.tb_next
     following: TracebackType | None = None
     for entry in reversed(kept):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import linecache
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
 from dynacheck import errors, reasons
 from dynacheck.config import Config
+from dynacheck.events import StackLine
 from dynacheck.graph.oracle import Oracle
 from dynacheck.graph.recorder import CapturedGraph
 from dynacheck.graph.state import preserved
 from dynacheck.graph.symbolic import SymbolicEnv, forget_environments
 from dynacheck.guards import AmbientState, CompiledGuards, Distinct, NotAbsent, SizeExpression, build_program
 from dynacheck.guards.base import Installed, install, relate
+from dynacheck.reasons import Reason
 from dynacheck.sources import CellContents, DictAttr, FrameView, Global, Node, Root, SlotAttr, UserLine
 from dynacheck.translate.breaks import Split
 from dynacheck.translate.codegen import Codegen
@@ -106,7 +109,8 @@ def _translate(request: TranslateRequest, speculation: Speculation) -> Translati
             continue
         except SkipFrame as skipped:
             if request.fullgraph and skipped.broke is not None:
-                raise fullgraph_error(skipped.broke) from None
+                broke = skipped.broke
+                raise fullgraph_error(broke.reason, broke.message, broke.stack) from None
             raise
 
 
@@ -143,7 +147,7 @@ def _finished(attempt: Attempt, request: TranslateRequest, ambient: AmbientState
     else:
         inst, broke = value
         if request.fullgraph:
-            raise fullgraph_error(broke)
+            raise fullgraph_error(broke.reason, broke.message, broke.stack)
     try:
         if broke is None:
             codegen.replay(attempt.effects, [value])
@@ -217,12 +221,12 @@ def root_frame(attempt: Attempt, request: TranslateRequest) -> Frame:
     return frame
 
 
-def fullgraph_error(broke: GraphBreak) -> Exception:
-    """The error of a break under fullgraph: reason, hint, the user's stack."""
-    reason = broke.reason
-    lines = "\n".join(f'  File "{s.file}", line {s.line}, in {s.function}' for s in broke.stack)
+def fullgraph_error(reason: Reason, message: str, stack: Iterable[UserLine | StackLine]) -> Exception:
+    """The error of a break under fullgraph: reason, hint, the user's stack as tracebacks show it."""
+    lines = []
+    for s in stack:
+        text = s.text or linecache.getline(s.file, s.line)
+        lines.append(f'  File "{s.file}", line {s.line}, in {s.function}\n    {text.strip()}'.rstrip())
     hint = f"\n  hint: {reason.hint}" if reason.hint else ""
-    message = (
-        f"graph break under fullgraph=True: {broke.message} [{reason.id}]{hint}\nfrom user code:\n{lines}"
-    )
-    return errors.make(errors.Unsupported, message, reason=reason.id)
+    text = f"graph break under fullgraph=True: {message} [{reason.id}]{hint}\nfrom user code:\n"
+    return errors.make(errors.Unsupported, text + "\n".join(lines), reason=reason.id)

@@ -85,3 +85,43 @@ def test_lines(fn):
     compiled = dynacheck.compile(fn, backend="eager")
     for _ in range(2):
         assert lines(compiled) == lines(fn)
+
+
+def files_of(call, *args):
+    with pytest.raises(RuntimeError) as raised:
+        call(*args)
+    return [entry.filename for entry in traceback.extract_tb(raised.value.__traceback__)], str(raised.value)
+
+
+def item(x):
+    return x.sum().item()
+
+
+def broken(x):
+    raise RuntimeError("ours")
+
+
+def test_frames_of_the_engine_are_left_out(backend):
+    compiled = dynacheck.compile(item, backend=backend, fullgraph=True)
+    files, text = files_of(compiled, torch.ones(3))
+    assert set(files) == {__file__}
+    assert text.endswith(f"line {item.__code__.co_firstlineno + 1}, in item\n    return x.sum().item()")
+    with dynacheck.configured(verbose=True):
+        files, _ = files_of(compiled, torch.ones(3))
+    assert any("translate" in file for file in files)
+
+
+def test_frames_of_the_engine_are_left_out_of_the_programs_own_exceptions(backend):
+    files, _ = files_of(dynacheck.compile(broken, backend=backend), torch.ones(3))
+    assert set(files) == {__file__} and len(files) == 2
+
+
+def test_frames_of_a_backend_stay():
+    def backend(gm, example_inputs):
+        raise RuntimeError("no code for this")
+
+    compiled = dynacheck.compile(lambda x: x + 1, backend=backend)
+    with pytest.raises(RuntimeError) as raised:
+        compiled(torch.ones(3))
+    cause = traceback.extract_tb(raised.value.__cause__.__traceback__)
+    assert [entry.name for entry in cause][-1] == "backend"

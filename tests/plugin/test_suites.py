@@ -1,0 +1,64 @@
+"""Whole test suites, each in the manner of a known project: they pass, and each seeded fault is caught and explained."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SUITES = Path(__file__).resolve().parent.parent / "suites"
+NAMES = sorted(path.parent.name for path in SUITES.glob("*/faults.toml"))
+
+
+def faults(name: str) -> list[dict[str, Any]]:
+    return tomllib.loads((SUITES / name / "faults.toml").read_text())["fault"]
+
+
+def seeded() -> list[Any]:
+    return [pytest.param(n, fault, id=f"{n}: {fault['name']}") for n in NAMES for fault in faults(n)]
+
+
+def copied(project: Any, name: str) -> Path:
+    folder: Path = project.pytester.path
+    shutil.copytree(SUITES / name, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def put(folder: Path, file: str, old: str, new: str) -> None:
+    text = (folder / file).read_text()
+    assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file}"
+    (folder / file).write_text(text.replace(old, new))
+
+
+def of(result: pytest.RunResult, outcome: str) -> set[str]:
+    """Names of the tests with an outcome, without their files and classes."""
+    found = (line.split(" ", 1)[1] for line in result.outlines if line.startswith(outcome))
+    return {name.split(" - ")[0].split("::", 1)[1] for name in found}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_passes(project: Any, name: str) -> None:
+    copied(project, name)
+    result = project.run("-rA")
+    assert result.ret == 0, result.outlines
+    assert len(of(result, "PASSED ")) > len({f for fault in faults(name) for f in fault["fails"]}) / 2
+
+
+@pytest.mark.parametrize(("name", "fault"), seeded())
+def test_fault_is_caught_and_explained(project: Any, name: str, fault: dict[str, Any]) -> None:
+    folder = copied(project, name)
+    put(folder, fault["file"], fault["replace"], fault["by"])
+    for file, old, new in fault.get("also", ()):
+        put(folder, file, old, new)
+    result = project.run("-rA")
+    failed = of(result, "FAILED ")
+    assert failed and all(any(name.endswith(end) for name in failed) for end in fault["fails"]), (
+        result.outlines
+    )
+    assert all(any(name.endswith(end) for end in fault["fails"]) for name in failed), failed
+    text = "\n".join(result.outlines)
+    missing = [words for words in fault["says"] if words not in text]
+    assert not missing, (missing, text)
