@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -81,8 +82,8 @@ def test_results_are_plain_data(project):
             data = getattr(report, "dynacheck", None)
             if data and report.when == "call":
                 assert json.loads(json.dumps(data)) == data
-                print("PLAIN", sorted(data)[1:4])
+                print("PLAIN", data["verdict"])
         """
     )
-    result = project.run("-s")
-    assert result.stdout.str().count("PLAIN ['backend', 'budgets', 'calls']") == 4
+    text = project.run("-s").stdout.str()
+    assert re.findall(r"PLAIN ([\w-]+)", text) == ["ok", "over", "nothing-compiled", "eager"]
