@@ -264,6 +264,12 @@ class Observers:
             for fn in self.changed:
                 fn(True)
 
+    def when_changed(self, fn: Callable[[bool], None]) -> None:
+        """Have a function told whether anybody observes: now if somebody does, and whenever that changes."""
+        self.changed.append(fn)
+        if self.active:
+            fn(True)
+
     def remove(self, observer: Observer) -> None:
         with self._lock:
             kept = list(self._list)

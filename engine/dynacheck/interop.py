@@ -77,6 +77,6 @@ def torch_rule(obj: Any) -> tuple[str, Any] | None:
         # torch fills these tables itself when they are first read: only what users added is asked for
         table = getattr(rules, name, None)
         ids = getattr(table, "function_ids", None)
-        if ids and id(obj) in ids:
+        if ids and id(obj) in ids and not str(getattr(obj, "__module__", "")).startswith("torch._dynamo"):
             return kind, None
     return None

@@ -17,6 +17,7 @@ from dynacheck.handlers import (
     supers,
     torch_autograd,
     torch_distributions,
+    torch_foreach,
     torch_functions,
 )
 from dynacheck.variables import literals, views
@@ -39,6 +40,7 @@ __all__ = [
     "supers",
     "torch_autograd",
     "torch_distributions",
+    "torch_foreach",
     "torch_functions",
     "views",
 ]

@@ -54,6 +54,10 @@ for _fn in dict.fromkeys(_QUERIES):
     _query(_fn)
 
 
+ASKED_WHETHER_COMPILED: Final = "asked whether it is compiled"
+"""Key in `Tracer.state`: the program took a way that it wouldn't take uncompiled."""
+
+
 @handles(
     torch.compiler.is_compiling,
     torch.compiler.is_dynamo_compiling,
@@ -61,11 +65,13 @@ for _fn in dict.fromkeys(_QUERIES):
     torch.nn.modules.activation._is_make_fx_tracing,  # as torch answers: no fast path that can't be differentiated
 )
 def is_compiling(tx: Tracer) -> VariableTracker:
+    tx.state[ASKED_WHETHER_COMPILED] = True
     return tx.constant(True)
 
 
 @handles(torch.compiler.is_exporting)
 def is_exporting(tx: Tracer) -> VariableTracker:
+    tx.state[ASKED_WHETHER_COMPILED] = True
     return tx.constant(False)
 
 

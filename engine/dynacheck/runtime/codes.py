@@ -118,8 +118,13 @@ def stack_line(line: UserLine) -> StackLine:
     return StackLine(line.file, line.line, line.function, text)
 
 
-def stack_lines(lines: Iterable[UserLine]) -> tuple[StackLine, ...]:
-    return tuple(map(stack_line, lines))
+def user_stack(lines: Iterable[UserLine]) -> tuple[StackLine, ...]:
+    """The stack of a break as the user sees it: a frame of library code (an optimizer's step) is led to by the
+    user's call, which is put before it."""
+    found = tuple(map(stack_line, lines))
+    if all(places.is_library(line.file) for line in found) and (caller := caller_line()) is not None:
+        return (caller, *found)
+    return found
 
 
 def caller_line() -> StackLine | None:

@@ -23,7 +23,7 @@ from dynacheck.runtime.codes import (
     compile_id,
     counted_entries,
     in_scope,
-    stack_lines,
+    user_stack,
 )
 from dynacheck.runtime.dynamic import ShapePolicy
 from dynacheck.runtime.engine import engine
@@ -125,7 +125,7 @@ class Miss:
         counted = counted_entries(self.state)
         record = EntryRecord(done.guards, len(counted), self.job.isolation, done.kind != "plain")
         if done.broke is not None:
-            record.split = (done.broke.reason, done.broke.message, stack_lines(done.broke.stack))
+            record.split = (done.broke.reason, done.broke.message, user_stack(done.broke.stack))
         code = done.code or self.code
         entry = _C.Entry(done.guards.program, code, self.job.region, record, done.broke is not None)
         owner = self.handover.owner
@@ -194,7 +194,7 @@ class Miss:
         if not observers.active:
             return
         ref, call = code_ref(self.code), calls.number()
-        stack = stack_lines(skipped.stack)
+        stack = user_stack(skipped.stack)
         caused = broke is not None or raised
         if caused:
             why, message = (reason, skipped.message) if broke is None else (broke.reason, broke.message)
@@ -250,4 +250,4 @@ def observers_changed(active: bool) -> None:
     switches.set("observers", active)
 
 
-observers.changed.append(observers_changed)
+observers.when_changed(observers_changed)

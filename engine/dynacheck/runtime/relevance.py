@@ -1,14 +1,17 @@
-"""Whether a frame can have tensor operations at all: it sees a tensor, or names torch."""
+"""Whether a frame can have tensor operations at all: it sees a tensor, or names torch.
+
+The rule is torch's, down to the containers that it looks into: a frame it leaves alone has no breaks to count.
+"""
 
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any, Final
 
 import torch
 
-_PLAIN: Final = frozenset({int, float, str, bytes, bool, complex, type(None), type(...), range, slice})
-_DEPTH: Final = 8
+_CONTAINERS: Final = (list, tuple)
 
 
 def concerns_tensors(func: types.FunctionType, args: tuple[Any, ...]) -> bool:
@@ -25,26 +28,17 @@ def concerns_tensors(func: types.FunctionType, args: tuple[Any, ...]) -> bool:
     """
     globals_ = func.__globals__
     for name in func.__code__.co_names:
-        value = globals_.get(name)
-        if type(value) is types.ModuleType and (value is torch or value.__name__.startswith("torch.")):
-            return True
-        if isinstance(value, (torch.Tensor, torch.nn.Module)):
-            return True
-        if _from_torch(value):
+        if _is_tensor_module(globals_.get(name)):
             return True
     seen: set[int] = set()
-    if any(_holds_tensor(value, seen, _DEPTH) for value in args):
+    if any(_holds_tensor(value, seen) for value in args):
         return True
-    cells = func.__closure__ or ()
-    return any(_holds_tensor(_contents(cell), seen, _DEPTH) for cell in cells)
+    return any(_holds_tensor(_contents(cell), seen) for cell in func.__closure__ or ())
 
 
-def _from_torch(value: Any) -> bool:
-    """A function or class of torch, imported by name."""
-    if not isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
-        return False
-    module = getattr(value, "__module__", None) or type(getattr(value, "__self__", None)).__module__
-    return isinstance(module, str) and (module == "torch" or module.startswith("torch."))
+def _is_tensor_module(value: Any) -> bool:
+    """torch or NumPy, or a part of one."""
+    return isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in ("torch", "numpy")
 
 
 def _contents(cell: types.CellType) -> Any:
@@ -54,28 +48,25 @@ def _contents(cell: types.CellType) -> Any:
         return None
 
 
-def _holds_tensor(value: Any, seen: set[int], depth: int) -> bool:
-    """Whether a tensor is reached through containers and instance attributes."""
-    cls = type(value)
-    if cls in _PLAIN or depth == 0:
-        return False
-    if isinstance(value, type):
-        return issubclass(value, (torch.Tensor, torch.nn.Module))
-    if issubclass(cls, (torch.Tensor, torch.nn.Module)):
+def _holds_tensor(value: Any, seen: set[int]) -> bool:
+    """A tensor, module or array, or a builtin container that holds one; attributes of other objects aren't looked at."""
+    if isinstance(value, (torch.Tensor, torch.nn.Module)):
         return True
-    if id(value) in seen or isinstance(value, (types.FunctionType, types.ModuleType)):
+    cls = type(value)
+    if cls is type:
+        return issubclass(value, torch.nn.Module)
+    if cls in _CONTAINERS or (isinstance(value, tuple) and hasattr(cls, "_fields")):
+        items = tuple(value)
+    elif cls is dict:
+        items = tuple(value.values())
+    else:
+        return _is_array(value)
+    if id(value) in seen:
         return False
     seen.add(id(value))
-    if isinstance(value, (list, tuple, set, frozenset)):
-        items: Any = list(value)
-    elif isinstance(value, dict):
-        items = [*dict.keys(value), *dict.values(value)]
-    else:
-        items = ()
-    try:
-        attributes = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        attributes = None
-    if type(attributes) is dict:
-        items = [*items, *attributes.values()]
-    return any(_holds_tensor(item, seen, depth - 1) for item in items)
+    return any(_holds_tensor(item, seen) for item in items)
+
+
+def _is_array(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and (type(value) is numpy.ndarray or isinstance(value, numpy.generic))

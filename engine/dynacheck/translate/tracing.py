@@ -273,6 +273,9 @@ class Tracing(Tracer):
         self.attempt.speculation.symbolic = True
         raise Restart("the frame has symbols")
 
+    def restart(self, why: str) -> NoReturn:
+        raise Restart(why)
+
     # -- the graph
     def graph_input(self, node: Node, ref: TensorRef) -> Any:
         return self.attempt.graph.add_input(node, ref, self.where())

@@ -17,6 +17,7 @@ from dynacheck.graph.state import preserved
 from dynacheck.graph.symbolic import SymbolicEnv, forget_environments
 from dynacheck.guards import AmbientState, CompiledGuards, Distinct, NotAbsent, SizeExpression, build_program
 from dynacheck.guards.base import Installed, install, relate
+from dynacheck.handlers.torch_functions import ASKED_WHETHER_COMPILED
 from dynacheck.reasons import Reason
 from dynacheck.sources import CellContents, DictAttr, FrameView, Global, Node, Root, SlotAttr, UserLine
 from dynacheck.translate.breaks import Split
@@ -142,7 +143,7 @@ def _finished(attempt: Attempt, request: TranslateRequest, ambient: AmbientState
     codegen.own_cells(frame.cells)
     broke: GraphBreak | None = None
     if how == "return":
-        if not attempt.graph.calls:
+        if not (attempt.graph.calls or request.fullgraph or ASKED_WHETHER_COMPILED in attempt.state):
             return Translation("plain", build_program(attempt.root, ambient), root=attempt.root)
     else:
         inst, broke = value

@@ -333,6 +333,9 @@ class Tracer(Protocol):
     def need_symbols(self) -> NoReturn:
         """Restart the attempt with a symbolic environment."""
 
+    def restart(self, why: str) -> NoReturn:
+        """Start the attempt anew: objects that it has read are no longer as they were."""
+
     def symbol_for_number(self, node: Node, value: int | float) -> VariableTracker | None:
         """The symbol that a sourced number becomes, or None where it stays a constant."""
 

@@ -32,6 +32,7 @@ from dynacheck.variables.functions import (
 )
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import UserObjectVariable
+from dynacheck.variables.optimizers import OptimizerVariable
 from dynacheck.variables.sequences import NamedTupleVariable, is_structseq
 
 Wrapper = Callable[[Tracer, Node, Any], VariableTracker]
@@ -80,6 +81,9 @@ def _by_kind(tx: Tracer, node: Node, value: Any) -> VariableTracker:
         return wrap_tensor(tx, node, value)
     if isinstance(value, nn.Module):
         return wrap_module(tx, node, value)
+    if isinstance(value, torch.optim.Optimizer):
+        tx.guard(node, TypeIs(type(value)))
+        return OptimizerVariable(type(value), value, node)
     if isinstance(value, type):
         return wrap_class(tx, node, value)
     if isinstance(value, types.ModuleType):

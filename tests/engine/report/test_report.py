@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 from dynacheck import events as ev
@@ -228,3 +230,16 @@ def test_observers_see_other_threads():
 )
 def test_titles(reason, title):
     assert title_of(reason) == title
+
+
+def test_observing_before_the_engine_is_loaded():
+    code = (
+        "import torch, dynacheck\n"
+        "with dynacheck.observe() as seen:\n"
+        "    compiled = dynacheck.compile(lambda x: x + 1, backend='eager')\n"
+        "    for _ in range(3):\n"
+        "        compiled(torch.ones(2))\n"
+        "print(*[call.outcome for call in seen.calls])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["miss", "hit", "hit"]

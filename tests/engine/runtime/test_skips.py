@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, namedtuple
+from types import SimpleNamespace
+
 import dynacheck
+import numpy as np
 import pytest
 import torch
 from dynacheck.runtime.relevance import concerns_tensors
@@ -88,7 +92,11 @@ def test_a_first_call_under_a_mode_does_not_make_it_eager_for_good(backend, seen
 
 
 def test_whether_a_frame_concerns_tensors():
+    """As torch decides it: torch's own function is asked about the same frames."""
+    from torch._dynamo.convert_frame import has_tensor_in_frame
+
     t = torch.ones(1)
+    pair = namedtuple("pair", "a b")
 
     class Box:
         def __init__(self, value):
@@ -103,13 +111,47 @@ def test_whether_a_frame_concerns_tensors():
     def names_torch(a):
         return torch.ones(a)
 
+    def asked(function, values):
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        frame = SimpleNamespace(
+            f_code=function.__code__,
+            f_globals=function.__globals__,
+            f_locals=dict(enumerate([*values, *cells])),
+        )
+        return has_tensor_in_frame(frame)
+
     loop = []
     loop.append(loop)
-    for value in (t, [t], {"a": (1, t)}, {t: 1}, Box(t), Box([Box(t)]), torch.nn.Linear(1, 1), torch.Tensor):
-        assert concerns_tensors(plain, (value, 3))
-    for value in (1, "a", [1, 2], {"a": 1}, Box(3), loop, None, int):
-        assert not concerns_tensors(plain, (value, 3))
-    assert concerns_tensors(closes_over, (1,)) and concerns_tensors(names_torch, (1,))
+    tensors = (
+        t,
+        [t],
+        {"a": (1, t)},
+        pair(1, t),
+        torch.nn.Linear(1, 1),
+        torch.nn.Linear,
+        np.ones(1),
+        np.float32(1),
+    )
+    others = (
+        1,
+        "a",
+        [1, 2],
+        {"a": 1},
+        {t: 1},
+        {1, 2},
+        Box(3),
+        Box(t),
+        loop,
+        None,
+        int,
+        torch.Tensor,
+        OrderedDict(a=t),
+    )
+    for values, wanted in ((tensors, True), (others, False)):
+        for value in values:
+            assert concerns_tensors(plain, (value, 3)) is asked(plain, (value, 3)) is wanted, value
+    for function in (closes_over, names_torch):
+        assert concerns_tensors(function, (1,)) and asked(function, (1,))
 
 
 def test_a_helper_without_tensors_breaks_nothing(seen, x):
