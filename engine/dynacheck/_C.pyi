@@ -129,7 +129,7 @@ class HookOff:
 class GraphOwner:
     """Owns what a backend made of a graph. Rewritten code has its `call` as a constant, which doesn't own it."""
 
-    def __new__(cls, fn: Callable[..., Any]) -> Self: ...
+    def __new__(cls, fn: Callable[..., Any], recovery: object = None) -> Self: ...
     fn: Final[Callable[..., Any]]
     @property
     def call(self) -> GraphCall: ...  # the same one as long as it lives
@@ -140,7 +140,18 @@ class GraphCall:
 
     @property
     def __wrapped__(self) -> Callable[..., Any] | None: ...
+    @property
+    def recovery(self) -> Any: ...  # what its owner was given, None once that is gone
     def __call__(self, *args: Any) -> Any: ...
+
+@final
+class Rerun(BaseException):
+    """Raised by rewritten code: the frame, which has changed nothing yet, is to be run again as it is.
+
+    `call()` does that, with the hook off; then `after(returned)` may give another exception to raise.
+    """
+
+    def __init__(self, call: Callable[[], Any], after: Callable[[bool], BaseException | None]) -> None: ...
 
 def set_callback(callback: Callback | bool | None, region: Region | None = None) -> tuple[Any, Any]:
     """Set this thread's mode: a callable (on), False (existing entries only) or None (off).

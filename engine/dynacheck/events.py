@@ -209,7 +209,7 @@ class LimitReached(Event):
 
 @dataclass(frozen=True, slots=True)
 class RanEagerly(Event):
-    """A frame was refused and ran as it is: `cause` is limit, stance or skip."""
+    """A frame was refused and ran as it is: `cause` is limit, stance, skip or raised."""
 
     code: CodeRef
     cause: str

@@ -142,8 +142,8 @@ GENERATOR_BREAK = Reason(
 )  # fmt: skip
 RAISE_IN_TRY = Reason(
     "DC121", "operator that may raise inside a try",
-    "An operator that may raise because of values runs inside a `try` that would catch it.",
-    "move the operator out of the try block", "",
+    "`{call}` may raise because of values inside a `try` that would catch it, after writes or random draws of the graph.",
+    "move the operator out of the try block, or what writes or draws behind it", "",
 )  # fmt: skip
 TENSOR_KIND = Reason(
     "DC122", "tensor kind the engine can't model", "A {what} tensor can't be modelled.",
@@ -186,3 +186,6 @@ NO_TENSOR_OPERATIONS = Reason(
 )
 DISABLED = Reason("DC305", "disabled function", "{what} is marked with disable.", "", "")
 AMBIENT_STATE = Reason("DC306", "ambient state", "Not traced while {what} is active.", "", "")
+GRAPH_RAISED = Reason(
+    "DC307", "the graph raised", "The graph raised while it ran: the frame ran again as it is.", "", ""
+)

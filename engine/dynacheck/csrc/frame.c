@@ -1,4 +1,4 @@
-/* Running other code in a frame: in place, as a call of its own, or not at all.
+/* Running other code in a frame: in place, as a call of its own, or not at all; and its own code after all.
  *
  * The frames here were just handed to the evaluation function: no instruction has run, they are the newest on the
  * thread's data stack, nothing links to them and they have no frame object. That is what makes rewriting them sound.
@@ -63,17 +63,48 @@ done:
     return result;
 }
 
+/* Raised by rewritten code in place of what its graph raised, with (call, after): the frame, which has changed nothing
+ * yet, is to be run again as it is. That is done here, where the frame has ended, so that no traceback knows of it.
+ * `after` is called with whether `call` returned, and may give another exception to raise. */
+static PyObject *Rerun;
+
+static PyObject *run_again(void) {
+    PyObject *signal = exc_take(), *call, *after;
+    PyException_SetTraceback(signal, Py_None);
+    if (!PyArg_ParseTuple(((PyBaseExceptionObject *)signal)->args, "OO:Rerun", &call, &after)) {
+        Py_DECREF(signal);
+        return NULL;
+    }
+    PyObject *result = hook_off_call(call, NULL, 0);
+    PyObject *raised = result == NULL ? exc_take() : NULL;
+    PyObject *returned = result != NULL ? Py_True : Py_False;
+    PyObject *instead = hook_off_call(after, &returned, 1);
+    if (instead == NULL || instead != Py_None) {
+        Py_CLEAR(result);
+        Py_XDECREF(raised);
+        if (instead != NULL) exc_restore(instead);
+    } else {
+        Py_DECREF(instead);
+        if (raised != NULL) exc_restore(raised);
+    }
+    Py_DECREF(signal);
+    return result;
+}
+
 PyObject *frame_run_entry(PyThreadState *ts, IFrame *f, Entry *entry, PyObject *captured) {
     PyCodeObject *code = entry->code;
+    PyObject *result;
     if (!make_room(ts, f, code)) {
         Py_INCREF(entry); /* the call may remove it from its state */
-        PyObject *result = run_fallback(ts, f, entry, captured);
+        result = run_fallback(ts, f, entry, captured);
         Py_DECREF(entry);
-        return result;
+    } else {
+        frame_set_code(f, code);
+        if (captured != NULL) frame_fill_local(f, code_nargs(code), captured);
+        result = hook_eval_next(ts, f, 0);
     }
-    frame_set_code(f, code);
-    if (captured != NULL) frame_fill_local(f, code_nargs(code), captured);
-    return hook_eval_next(ts, f, 0);
+    if (UNLIKELY(result == NULL) && PyErr_ExceptionMatches(Rerun)) return run_again();
+    return result;
 }
 
 /* ---- discarding ----------------------------------------------------------------------------------------------- */
@@ -86,7 +117,7 @@ int frame_discard(PyThreadState *ts, IFrame *f) {
     return 0;
 }
 
-int frame_module_init(void) {
+static int discarding_init(void) {
     return 0;
 }
 
@@ -124,7 +155,7 @@ static const char stub_source[] =
     "code = code.replace(co_code=body, co_consts=consts, co_linetable=b'', co_exceptiontable=b'',\n"
     "                    co_name='<discarded>', co_qualname='<discarded>')\n";
 
-int frame_module_init(void) {
+static int discarding_init(void) {
     PyObject *names = PyDict_New();
     PyObject *done = names == NULL ? NULL : PyRun_String(stub_source, Py_file_input, names, names);
     PyObject *code = done == NULL ? NULL : PyDict_GetItemString(names, "code");
@@ -135,3 +166,9 @@ int frame_module_init(void) {
 }
 
 #endif
+
+int frame_module_init(PyObject *module) {
+    Rerun = PyErr_NewException("dynacheck._C.Rerun", PyExc_BaseException, NULL);
+    if (Rerun == NULL || PyModule_AddObjectRef(module, "Rerun", Rerun) < 0) return -1;
+    return discarding_init();
+}

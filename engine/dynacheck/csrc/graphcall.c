@@ -11,7 +11,7 @@
 struct GraphCall;
 
 typedef struct {
-    PyObject_HEAD PyObject *fn;
+    PyObject_HEAD PyObject *fn, *recovery;
     struct GraphCall *call; /* borrowed */
     PyObject *weakrefs;
 } GraphOwner;
@@ -46,7 +46,13 @@ static PyObject *graph_call_wrapped(GraphCall *c, void *unused) {
     return Py_NewRef(c->owner != NULL && c->owner->fn != NULL ? c->owner->fn : Py_None);
 }
 
+static PyObject *graph_call_recovery(GraphCall *c, void *unused) {
+    (void)unused;
+    return Py_NewRef(c->owner != NULL && c->owner->recovery != NULL ? c->owner->recovery : Py_None);
+}
+
 static PyGetSetDef graph_call_getset[] = {
+    {"recovery", (getter)graph_call_recovery, NULL, "What its owner has to do when it raises, or None.", NULL},
     {"__wrapped__", (getter)graph_call_wrapped, NULL, "The callable; None once its owner is gone.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -61,22 +67,27 @@ static PyTypeObject GraphCall_Type = {
 };
 
 static PyObject *graph_owner_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"fn", NULL};
-    PyObject *fn;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:GraphOwner", names, &fn)) return NULL;
+    static char *names[] = {"fn", "recovery", NULL};
+    PyObject *fn, *recovery = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:GraphOwner", names, &fn, &recovery)) return NULL;
     if (!PyCallable_Check(fn)) return PyErr_Format(PyExc_TypeError, "GraphOwner needs a callable");
     GraphOwner *o = (GraphOwner *)type->tp_alloc(type, 0);
-    if (o != NULL) o->fn = Py_NewRef(fn);
+    if (o != NULL) {
+        o->fn = Py_NewRef(fn);
+        o->recovery = Py_NewRef(recovery);
+    }
     return (PyObject *)o;
 }
 
 static int graph_owner_traverse(GraphOwner *o, visitproc visit, void *arg) {
     Py_VISIT(o->fn);
+    Py_VISIT(o->recovery);
     return 0;
 }
 
 static int graph_owner_clear(GraphOwner *o) {
     Py_CLEAR(o->fn);
+    Py_CLEAR(o->recovery);
     return 0;
 }
 

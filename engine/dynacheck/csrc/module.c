@@ -70,7 +70,7 @@ static int check_interpreter(void) {
 PyMODINIT_FUNC PyInit__C(void) {
     if (check_interpreter() < 0) return NULL;
     PyObject *m = PyModule_Create(&module_def);
-    if (m == NULL || PyType_Ready(&Null_Type) < 0 || entries_module_init(m) < 0 || frame_module_init() < 0 ||
+    if (m == NULL || PyType_Ready(&Null_Type) < 0 || entries_module_init(m) < 0 || frame_module_init(m) < 0 ||
         hook_module_init(m) < 0 || graphcall_module_init(m) < 0 || guards_module_init(m) < 0 ||
         PyModule_AddIntConstant(m, "ABI", DYNACHECK_ABI) < 0 ||
         PyModule_AddObjectRef(m, "NULL", dynacheck_null) < 0) {

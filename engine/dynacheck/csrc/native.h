@@ -107,7 +107,7 @@ extern int frame_force_fallback; /* testing switch */
 PyObject *frame_run_entry(PyThreadState *ts, IFrame *f, Entry *entry, PyObject *captured);
 /* Give up a frame that is not going to run, keeping a pending exception. -1: there was none and now there is one. */
 int frame_discard(PyThreadState *ts, IFrame *f);
-int frame_module_init(void);
+int frame_module_init(PyObject *module);
 
 /* ---- hook.c -----------------------------------------------------------------------------------------------------
  */

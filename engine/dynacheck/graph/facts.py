@@ -7,7 +7,7 @@ with symbolic sizes belong to one translation attempt and are not interned.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 import torch
@@ -222,13 +222,22 @@ class Storage:
     Attributes:
         nbytes: its size.
         members: the tensors over it, in the order they were met.
+        written: whether an operator of the trace writes to it.
     """
 
-    __slots__ = ("__weakref__", "members", "nbytes")
+    __slots__ = ("__weakref__", "members", "nbytes", "written")
+    writes: ClassVar[int] = 0
+    """How many writes of operators were noted, to any storage."""
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self.members: list[TensorRef] = []
+        self.written = False
+
+    def wrote(self) -> None:
+        """An operator writes to it."""
+        self.written = True
+        Storage.writes += 1
 
 
 class TensorRef:

@@ -70,16 +70,18 @@ class Plan:
         result: the result with Argument and Made in place of tensors.
         effects: changes of the arguments.
         spreads: argument tensors written to in a way that other tensors over their storage may feel.
+        writes: argument tensors written to.
         raises: makes the exception to raise instead of all of the above.
     """
 
-    __slots__ = ("effects", "fresh", "raises", "result", "spreads")
+    __slots__ = ("effects", "fresh", "raises", "result", "spreads", "writes")
 
     def __init__(self) -> None:
         self.fresh: TensorFacts | None = None
         self.result: Any = None
         self.effects: tuple[Effect, ...] = ()
         self.spreads: tuple[int, ...] = ()
+        self.writes: tuple[int, ...] = ()
         self.raises: Callable[[], Exception] | None = None
 
 
@@ -312,7 +314,7 @@ def _version(tensor: torch.Tensor) -> int:
 
 def _read(plan: Plan, reader: _Reader, result: Any, versions: Sequence[int], direct: int) -> None:
     """Fill a plan from a result and from the arguments, the first `direct` tensors, and their mates."""
-    effects, spreads = [], []
+    effects, spreads, writes = [], [], []
     for i, (ref, tensor) in enumerate(zip(reader.refs, reader.world.tensors)):
         if reader.arguments[id(tensor)] != i:
             continue
@@ -328,14 +330,17 @@ def _read(plan: Plan, reader: _Reader, result: Any, versions: Sequence[int], dir
         moved = storage if storage == number or storage != _storage_of(reader, i) else None
         if facts is not ref.facts or moved is not None:
             effects.append(Effect(i, facts, moved))
-        if _version(tensor) != versions[i] and (facts.requires_grad or facts.nbytes != ref.facts.nbytes):
-            spreads.append(i)
+        if _version(tensor) != versions[i]:
+            writes.append(i)
+            if facts.requires_grad or facts.nbytes != ref.facts.nbytes:
+                spreads.append(i)
     plan.effects = tuple(effects)
     plan.spreads = tuple(spreads)
+    plan.writes = tuple(writes)
     template = map_structure(result, reader.result, torch.Tensor)
     check_leaves(template, (Argument, Made))
     plan.result = template
-    if isinstance(template, Made) and not effects and not spreads and template.base is None:
+    if isinstance(template, Made) and not effects and not writes and template.base is None:
         if template.storage >= len({id(r.storage) for r in reader.refs}):
             plan.fresh = template.facts
 
@@ -390,6 +395,8 @@ def apply(plan: Plan, refs: Sequence[TensorRef]) -> Any:
     for ref in refs:
         number = seen.setdefault(id(ref.storage), len(seen))
         storages[number] = ref.storage
+    for index in plan.writes:
+        refs[index].storage.wrote()
     for effect in plan.effects:
         ref = refs[effect.index]
         ref.facts = effect.facts

@@ -12,6 +12,7 @@ import torch
 import torch.fx
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
+from dynacheck.graph.behaviour import draws
 from dynacheck.graph.examples import ExampleValues
 from dynacheck.graph.expressions import FOLDED, FX_TARGETS, constant, is_constant, parts
 from dynacheck.graph.facts import TensorRef
@@ -79,11 +80,15 @@ class GraphRecorder:
 
     Attributes:
         graph: the FX graph so far.
+        writers: its nodes that write to tensors.
+        caught: whether it has an operator whose exception the frame may catch.
     """
 
     def __init__(self, env: SymbolicEnv | None = None) -> None:
         self.env = env
         self.graph = torch.fx.Graph()
+        self.writers: list[torch.fx.Node] = []
+        self.caught = False
         self._inputs: dict[Node, torch.fx.Node] = {}
         self._symbols: dict[Any, torch.fx.Node] = {}  # by sympy expression
         self._order: list[tuple[torch.fx.Node, GraphInput, Any]] = []
@@ -208,7 +213,13 @@ class GraphRecorder:
                 gone.add(node)
                 self.graph.erase_node(node)
         self._removable -= gone
+        self.writers = [node for node in self.writers if node not in gone]
         self._symbols = {expr: node for expr, node in self._symbols.items() if node not in gone}
+
+    def changes_state(self) -> bool:
+        """Whether running the operations so far leaves more behind than results: writes, random numbers drawn."""
+        calls = (n for n in self.graph.nodes if n.op in ("call_function", "call_method"))
+        return bool(self.writers) or any(draws(node.target) for node in calls)
 
     def undo(self, target: Any, args: tuple[Any, ...]) -> bool:
         """Take the last operation back if it is this call, whose effect is undone at once.
@@ -310,7 +321,7 @@ class GraphRecorder:
             if not node.users and (node.target is operator.getitem or node in self._removable):
                 graph.erase_node(node)
         inputs = self._drop_unused()
-        return CapturedGraph(graph, inputs, self.env, self._examples)
+        return CapturedGraph(graph, inputs, self.env, self._examples, self.writers, self.caught)
 
     def _drop_unused(self) -> list[tuple[torch.fx.Node, GraphInput, Any]]:
         """Erase placeholders without users; a symbol stays while a tensor that stays has it."""
@@ -359,6 +370,8 @@ class CapturedGraph:
         graph: the FX graph; returns a tuple.
         inputs: where each placeholder's value comes from, in placeholder order.
         env: the symbolic environment, or None.
+        writers: its nodes that write to tensors.
+        caught: whether it has an operator whose exception the frame may catch.
     """
 
     def __init__(
@@ -367,9 +380,13 @@ class CapturedGraph:
         inputs: Sequence[tuple[torch.fx.Node, GraphInput, Any]],
         env: SymbolicEnv | None,
         examples: ExampleValues,
+        writers: Sequence[torch.fx.Node] = (),
+        caught: bool = False,
     ) -> None:
         self.graph = graph
         self.env = env
+        self.writers = tuple(writers)
+        self.caught = caught
         self.placeholders = [node for node, _, _ in inputs]
         self.inputs: list[GraphInput] = [spec for _, spec, _ in inputs]
         self.values: list[Any] = [value for _, _, value in inputs]
@@ -391,6 +408,14 @@ class CapturedGraph:
     def is_empty(self) -> bool:
         """Whether the graph computes nothing."""
         return not any(n.op in ("call_function", "call_method", "call_module") for n in self.graph.nodes)
+
+    def places(self) -> dict[Node, int]:
+        """Where the values at the inputs' nodes are in what the hook hands over: its length is that of the tuple."""
+        found: dict[Node, int] = {}
+        for spec in self.inputs:
+            if spec.what not in ("int", "float"):
+                found.setdefault(spec.node, len(found))
+        return found
 
     @property
     def op_count(self) -> int:

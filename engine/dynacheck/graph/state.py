@@ -140,6 +140,10 @@ class RandomStates:
     def restore(self) -> None:
         """Put the states back."""
         random.setstate(self.python)
+        self.restore_torch()
+
+    def restore_torch(self) -> None:
+        """Put those of torch back."""
         torch.set_rng_state(self.cpu)
         for index, state in self.cuda.items():
             torch.cuda.set_rng_state(state, index)

@@ -485,6 +485,7 @@ class SymbolicEnv:
             assert fake is not None
             if _state(fake) == before:
                 continue
+            ref.storage.wrote()
             facts = facts_of(fake, ref.facts.cls, ref.facts)
             ref.facts = facts.as_inference() if ref.facts.is_inference else facts
             for member in ref.storage.members:

@@ -14,6 +14,7 @@ from dynacheck.backends.contract import Backend
 from dynacheck.events import CompileId
 from dynacheck.graph.recorder import CapturedGraph
 from dynacheck.graph.state import preserved
+from dynacheck.runtime.recovery import Recovery
 
 
 class GraphHandOver:
@@ -48,6 +49,7 @@ class GraphHandOver:
             BackendError: the backend raised, or gave something that can't be called.
         """
         started = time.perf_counter()
+        recovery = Recovery(captured)
         captured.meta["backend_id"] = self.backend.name
         try:
             with preserved():
@@ -60,7 +62,7 @@ class GraphHandOver:
         self.seconds = time.perf_counter() - started
         weakref.finalize(captured.gm, _forget_source, type(captured.gm)).atexit = False
         self.captured = captured
-        self.owner = _C.GraphOwner(fn)
+        self.owner = _C.GraphOwner(fn, recovery)
         return self.owner.call
 
     def _error(self, captured: CapturedGraph, what: str) -> errors.DynacheckError:

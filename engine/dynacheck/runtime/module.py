@@ -59,7 +59,11 @@ class CompiledModule(nn.Module):
             or own["_backward_pre_hooks"] or any(_GLOBAL_HOOKS)
         ):  # fmt: skip
             return super().__call__(*args, **kwargs)
-        return own["forward"](*args, **kwargs)
+        try:
+            return own["forward"](*args, **kwargs)
+        except BaseException as error:
+            tracebacks.leave_out_ours(error)
+            raise
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:

@@ -7,7 +7,7 @@ from types import TracebackType
 from dynacheck import config
 from dynacheck.errors import InternalError
 from dynacheck.places import is_engine
-from dynacheck.translate.resume import PREFIX
+from dynacheck.translate.resume import continues
 
 
 def tidy(error: BaseException) -> None:
@@ -36,10 +36,9 @@ def _without_splits(first: TracebackType | None, own: bool) -> TracebackType | N
     kept: list[TracebackType] = []
     entry = first
     while entry is not None:
-        code = entry.tb_frame.f_code
-        if code.co_name.startswith(PREFIX) and kept and _same(kept[-1], entry):
+        if kept and _resumes(kept[-1], entry):
             kept.pop()
-        if own or not is_engine(code.co_filename):
+        if own or not is_engine(entry.tb_frame.f_code.co_filename):
             kept.append(entry)
         entry = entry.tb_next
     following: TracebackType | None = None
@@ -50,7 +49,8 @@ def _without_splits(first: TracebackType | None, own: bool) -> TracebackType | N
     return following
 
 
-def _same(entry: TracebackType, resumed: TracebackType) -> bool:
+def _resumes(entry: TracebackType, resumed: TracebackType) -> bool:
     """Whether an entry is a part of the function that another is a resume function of."""
     one, other = entry.tb_frame.f_code, resumed.tb_frame.f_code
-    return one.co_qualname == other.co_qualname and one.co_filename == other.co_filename
+    same = one.co_qualname == other.co_qualname and one.co_filename == other.co_filename
+    return same and continues(other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from dynacheck.sources import Node
 from dynacheck.translate.effects import SideEffects
 from dynacheck.translate.frame import Frame
 from dynacheck.variables.base import LazyVariable, VariableTracker
+from dynacheck.variables.functions import VARARGS, VARKEYWORDS
 
 CAPTURED = "___captured"
 OUTPUTS = "___outputs"
@@ -55,6 +56,23 @@ def offset_of(tensor: Any, index: int) -> int:
     """The storage offset of a tensor (used by rewritten code)."""
     found: int = tensor.storage_offset()
     return found
+
+
+def recover(graph: Any, fn: FunctionType, slots: tuple[Any, ...], inputs: tuple[Any, ...]) -> None:
+    """A graph raised (used by rewritten code, while that is handled): have the frame run again, or let it pass.
+
+    Args:
+        graph: what ran the graph.
+        fn: the function as the user wrote it.
+        slots: the values of its argument slots.
+        inputs: the tensors that the hook handed over.
+
+    Raises:
+        Rerun: for the hook: the frame is to be run again.
+    """
+    recovery = getattr(graph, "recovery", None)
+    if recovery is not None:
+        recovery(fn, slots, inputs)
 
 
 def scalar_tensor(value: float) -> torch.Tensor:
@@ -327,8 +345,11 @@ class Codegen:
         front._names, front._consts, front._const_index = body._names, body._consts, body._const_index
         self.build = front
         capture: list[Node] = []
+        graph_callable: object = None
+        raised = front.label()
         if not captured_graph.is_empty:
-            capture = self._call_graph(captured_graph, compile_graph(captured_graph))
+            graph_callable = compile_graph(captured_graph)
+            capture = self._call_graph(captured_graph, graph_callable, raised)
         elif self.outputs:
             capture = self._inputs_as_outputs(captured_graph)
         self.build = body
@@ -339,38 +360,66 @@ class Codegen:
         body.ops[:0] = front.ops
         for name in front.locals:
             body._locals.setdefault(name)
+        if graph_callable is not None:
+            self._graph_raised(raised, graph_callable, bool(capture))
         body._locals.pop(CAPTURED, None)
         code = assemble(body, extra_locals=(CAPTURED,) if capture else ())
         return code, captured_graph, capture
 
-    def _call_graph(self, graph: CapturedGraph, graph_callable: object | None) -> list[Node]:
+    def _call_graph(self, graph: CapturedGraph, graph_callable: object, raised: Label) -> list[Node]:
         build = self.build
-        capture, position = _captured(graph)
+        position = graph.places()
         build.null_first()
         build.load_const(graph_callable)
         build.null_last()
-        if capture and all(spec.what == "tensor" for spec in graph.inputs):
+        if position and all(spec.what == "tensor" for spec in graph.inputs):
             build.load_bound(CAPTURED)
-            build.call_function_ex()
+            with build.covered(raised, 0):
+                build.call_function_ex()
         else:
             for spec in graph.inputs:
                 self._load_input(spec, position)
-            build.call(len(graph.inputs))
+            with build.covered(raised, 0):
+                build.call(len(graph.inputs))
         if self.outputs:
             build.store_fast(OUTPUTS)
         else:
             build.pop()
-        return capture
+        return list(position)
+
+    def _graph_raised(self, raised: Label, graph_callable: object, captured: bool) -> None:
+        """What happens when the graph raises: nothing of the frame is done yet, so it can be run again as it is."""
+        build, code = self.build, self.template
+        nargs = code.co_argcount + code.co_kwonlyargcount
+        nargs += bool(code.co_flags & VARARGS) + bool(code.co_flags & VARKEYWORDS)
+
+        def function() -> None:
+            build.make_function(code, code.co_freevars)
+
+        def slots() -> None:
+            for name in code.co_varnames[:nargs]:
+                self.load_local(name)
+            build.build_tuple(nargs)
+
+        def inputs() -> None:
+            if captured:
+                build.load_bound(CAPTURED)
+            else:
+                build.load_const(())
+
+        with build.finally_handler(raised):
+            self.call_helper(recover, lambda: build.load_const(graph_callable), function, slots, inputs)
+            build.pop()
 
     def _inputs_as_outputs(self, graph: CapturedGraph) -> list[Node]:
         """What a graph that computes nothing returns: symbols as they came in."""
-        capture, position = _captured(graph)
+        position = graph.places()
         specs = dict(zip(graph.placeholders, graph.inputs, strict=True))
         for node in self.outputs:
             self._load_input(specs[node], position)
         self.build.build_tuple(len(self.outputs))
         self.build.store_fast(OUTPUTS)
-        return capture
+        return list(position)
 
     def _load_input(self, spec: GraphInput, position: dict[Node, int]) -> None:
         build = self.build
@@ -390,15 +439,6 @@ class Codegen:
             load()
         else:
             self.call_helper(_SYMBOL_LOADS[spec.what], load, lambda: build.load_const(spec.index))
-
-
-def _captured(graph: CapturedGraph) -> tuple[list[Node], dict[Node, int]]:
-    """The nodes whose values the hook hands over, and their places."""
-    position: dict[Node, int] = {}
-    for spec in graph.inputs:
-        if spec.what not in ("int", "float"):
-            position.setdefault(spec.node, len(position))
-    return list(position), position
 
 
 def _labels(ops: Sequence[Any]) -> Iterator[Any]:

@@ -92,6 +92,7 @@ class Frame(Calls):
         self.yielded: VariableTracker | None = None
         self.done = False
         self.started = False
+        self._caught: tuple[int, bool] | None = None  # `catches` by instruction
 
     # -- running
     def run(self) -> VariableTracker:
@@ -417,6 +418,24 @@ class Frame(Calls):
 
     def covered(self) -> bool:
         return bool(self.decoded.handlers(self.inst.index))
+
+    def catches(self) -> bool:
+        if not self.covered():
+            return False
+        index = self.inst.index
+        if self._caught is None or self._caught[0] != index:
+            self._caught = index, self._may_catch(index)
+        return self._caught[1]
+
+    def _may_catch(self, index: int) -> bool:
+        for block in blocks(self.decoded, index):
+            if block.kind is BlockKind.EXCEPT:
+                return True
+            if block.kind is BlockKind.WITH and not isinstance(
+                self.stack[block.exit_position].realize(self), ExitVariable
+            ):
+                return True
+        return False
 
     # -- with blocks
     def enter_with(self, manager: VariableTracker) -> None:

@@ -83,16 +83,25 @@ class Origin:
         return self._code()
 
 
-PREFIX: Final = "resume_in_"
-"""How the names of resume functions begin."""
-
 _resumes: ByCode[dict[tuple[int, ResumeLayout], ResumeCode]] = ByCode()
 _origins: ByCode[Origin] = ByCode()
+
+
+class _Mark:
+    """The constant that resume codes have, and with their constants whatever is made from them."""
+
+
+_MARK: Final = _Mark()
 
 
 def origin(code: CodeType) -> Origin | None:
     """Return where a resume code comes from; None for any other code object."""
     return _origins.get(code)
+
+
+def continues(code: CodeType) -> bool:
+    """Return whether frames of a code object, or of what it was rewritten from, go on with what another one began."""
+    return any(const is _MARK for const in code.co_consts)
 
 
 def attribute(code: CodeType, index: int) -> tuple[CodeType, int | None]:
@@ -228,7 +237,6 @@ class _Maker:
 
     def shape(self) -> Shape:
         line = self.line()
-        name = f"{PREFIX}{self.original.co_name}_at_{line}"
         stack = [f"___stack{number}" for number in range(len(self.stack))]
         enters = [f"___enter{number}" for number in range(len(self.layout.blocks))]
         leading = [] if self.leading is None else [self.leading]
@@ -236,7 +244,7 @@ class _Maker:
         taken = {*arguments, *self.original.co_cellvars}
         others = tuple(name for name in self.original.co_varnames if name not in taken)
         return Shape(
-            name=name,
+            name=self.original.co_name,  # tracebacks and log records show it
             qualname=self.original.co_qualname,
             firstlineno=line,
             flags=self.original.co_flags & ~(_VARARGS | _VARKEYWORDS),
@@ -260,6 +268,7 @@ class _Maker:
     def make(self) -> ResumeCode:
         shape = self.shape()
         builder = self.builder
+        builder.const_index(_MARK)
         builder.at(shape.firstlineno)
         self.rebuild_stack()
         kwnames = self.decoded[self.index].kwnames

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import torch
 
 from dynacheck import reasons
+from dynacheck.graph.behaviour import may_raise, note_hidden_writes, writes_so_far
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, Oracle, UnsupportedOperator
 from dynacheck.graph.recorder import GraphRecorder
@@ -292,6 +293,8 @@ class Tracing(Tracer):
         metas = [a.as_meta(self) for a in args]
         named = {k: v.as_meta(self) for k, v in kwargs.items()}
         attempt = self.attempt
+        self._may_be_caught(target, metas)
+        writes = writes_so_far()
         try:
             if target is getattr and len(metas) == 2:
                 result = attempt.oracle.attribute(metas[0], metas[1], env=attempt.env)
@@ -315,13 +318,32 @@ class Tracing(Tracer):
             module_stack=self._module_stack(),
             function=function,
         )
+        note_hidden_writes(target, metas)
+        if writes_so_far() != writes:
+            attempt.graph.writers.append(node)
         return self.wrap_result(node, result)
+
+    def _may_be_caught(self, target: Any, metas: Sequence[Any]) -> None:
+        """Break before an operator that may raise where the frame may go on with that, if running the frame again would
+        not give the same: what the graph did before can't be taken back."""
+        graph = self.attempt.graph
+        if graph.caught and not may_raise(target, metas):
+            return
+        if not any(frame.catches() for frame in self.attempt.frames):
+            return
+        graph.caught = True
+        if may_raise(target, metas) and graph.changes_state():
+            self.break_(reasons.RAISE_IN_TRY, call=describe_target(target))
 
     def _module_stack(self) -> Callable[[], dict[str, Any]] | None:
         modules = tuple(self.attempt.modules)
         if not modules:
             return None
         return lambda: {path: (path, cls) for path, cls in modules}
+
+    def catches(self) -> bool:
+        """Whether an exception raised in the frame now may be caught by the frame."""
+        raise NotImplementedError
 
     def covered(self) -> bool:
         """Whether an exception raised in the frame now meets a handler of the frame."""

@@ -221,6 +221,19 @@ class AutocastVariable(ContextVariable):
         return AutocastVariable(self.cls, self.arguments)
 
 
+def leave_entered(values: Sequence[Any]) -> None:
+    """Leave what a graph that raised had entered and not left.
+
+    Args:
+        values: what was alive in it, in program order.
+    """
+    for value in reversed(values):
+        if isinstance(value, torch.amp.autocast_mode.autocast):
+            _exit_autocast(value)
+        elif isinstance(value, torch._C._InferenceMode):
+            _exit_inference_mode(value)
+
+
 class NullContextVariable(ContextVariable):
     """A manager without effect on the trace: `nullcontext`, profiler scopes."""
 

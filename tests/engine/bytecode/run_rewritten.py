@@ -14,6 +14,7 @@ from dynacheck.bytecode.assemble import assemble
 from dynacheck.bytecode.build import Builder
 from dynacheck.bytecode.copying import Copier, rebuild
 from dynacheck.bytecode.decode import decode
+from dynacheck.translate.resume import continues
 from splitting import layout_at, split
 
 COUNTS = {"rewritten": 0, "left": 0}
@@ -38,7 +39,7 @@ def copied(code):
 
 
 def split_somewhere(code):
-    if code.co_name.startswith("resume_in_") or set(SEES_FRAMES).intersection(code.co_names):
+    if continues(code) or set(SEES_FRAMES).intersection(code.co_names):
         return None
     decoded = decode(code)
     for index in range(decoded.start + len(decoded) // 3, len(decoded)):

@@ -1,0 +1,173 @@
+"""A graph raised while it ran: the frame is run again as it is, so that everything is as without the engine.
+
+Rewritten code runs its graph before anything else, so when the graph raises, no side effect of the frame has happened:
+run again, the frame raises where, with what and after which side effects plain Python does, or catches it. What the
+graph has done itself until then, writes to its inputs and random numbers drawn, is not undone but kept from
+happening twice: as the graph left it, it is what plain Python leaves too.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterable
+from functools import partial
+from types import FunctionType, TracebackType
+from typing import Any
+
+import torch
+import torch.fx
+
+from dynacheck import _C, errors, events, reasons
+from dynacheck.backends.check import GraphMismatch
+from dynacheck.events import observers
+from dynacheck.graph.behaviour import draws
+from dynacheck.graph.recorder import CapturedGraph
+from dynacheck.graph.state import RandomStates
+from dynacheck.runtime import calls
+from dynacheck.runtime.codes import code_ref
+from dynacheck.variables.contexts import leave_entered
+from dynacheck.variables.functions import VARARGS, VARKEYWORDS
+
+OWN_ERRORS = (errors.DynacheckError, GraphMismatch)
+"""What is said about the graph, not by it."""
+
+
+class Recovery:
+    """What is to be done when a graph raises. Keeps nothing of the graph alive.
+
+    Args:
+        captured: the graph, before the backend has it.
+    """
+
+    def __init__(self, captured: CapturedGraph) -> None:
+        self.module = weakref.ref(captured.gm)
+        self.grad = torch.is_grad_enabled()
+        self.caught = captured.caught
+        self.writers = frozenset(node.name for node in captured.writers)
+        self.draws = any(_calls_drawing(captured.graph.nodes))
+        values = zip(captured.inputs, captured.values)
+        written = {spec.node for spec, value in values if spec.what == "tensor" and value.storage.written}
+        self.written = tuple(place for node, place in captured.places().items() if node in written)
+
+    def __call__(self, fn: FunctionType, slots: tuple[Any, ...], inputs: tuple[Any, ...]) -> None:
+        """Called while the exception is handled by the rewritten code.
+
+        Args:
+            fn: the function as the user wrote it.
+            slots: the values of its argument slots.
+            inputs: the graph's tensors, in the order of their places.
+
+        Raises:
+            Rerun: for the hook: the frame is to be run again.
+        """
+        error = sys.exc_info()[1]
+        assert error is not None
+        ran = self._ran(error.__traceback__)
+        if ran is not None:
+            leave_entered(ran[1])
+        torch._C._set_grad_enabled(self.grad)
+        if not isinstance(error, Exception) or isinstance(error, OWN_ERRORS):
+            return
+        done = None if ran is None else ran[0]
+        written = self._written(done, inputs) if ran is not None else ()
+        drawn = self.draws if done is None else any(_calls_drawing(done))
+        if observers.active:
+            reason = reasons.GRAPH_RAISED.id
+            observers.emit(events.RanEagerly(code_ref(fn.__code__), "raised", reason, call=calls.number()))
+        args, kwargs = arguments(fn, slots)
+        after = _After(self.caught, error, written, RandomStates() if drawn else None)
+        raise _C.Rerun(partial(fn, *args, **kwargs), after)
+
+    def _ran(self, traceback: TracebackType | None) -> tuple[list[torch.fx.Node] | None, list[Any]] | None:
+        """What of the graph ran, if a traceback shows that the graph itself was run and not what was made of it.
+
+        Returns:
+            The nodes before the one that raised (None: unknown), and the values alive at it; None if the graph itself did
+            not run.
+        """
+        module: Any = self.module()
+        while traceback is not None and module is not None:
+            frame = traceback.tb_frame
+            if frame.f_code is getattr(type(module).forward, "__code__", None):
+                lines: dict[int, int | None] = getattr(module, "_lineno_map", None) or {}
+                number = lines.get(traceback.tb_lineno - getattr(module, "_prologue_start", 0))
+                nodes = list(module.graph.nodes)
+                return None if number is None else nodes[:number], list(frame.f_locals.values())
+            traceback = traceback.tb_next
+        return None
+
+    def _written(
+        self, done: list[torch.fx.Node] | None, inputs: tuple[Any, ...]
+    ) -> tuple[tuple[torch.Tensor, torch.Tensor, int], ...]:
+        """The inputs that the graph has written to, with copies of what they hold and versions."""
+        if done is not None and not any(node.name in self.writers for node in done):
+            return ()
+        found = [inputs[place] for place in self.written]
+        return tuple((t, t.detach().clone(), 0 if t.is_inference() else t._version) for t in found)
+
+
+class _After:
+    """What follows when the frame has run again.
+
+    Args:
+        caught: the frame may have caught what the graph raised.
+        error: what the graph raised.
+        written: tensors with what they are to hold, and their versions.
+        random: the random states as they are to be.
+    """
+
+    def __init__(
+        self,
+        caught: bool,
+        error: Exception,
+        written: tuple[tuple[torch.Tensor, torch.Tensor, int], ...],
+        random: RandomStates | None,
+    ) -> None:
+        self.caught = caught
+        self.error = error
+        self.written = written
+        self.random = random
+
+    def __call__(self, returned: bool) -> BaseException | None:
+        """Put right what happened twice.
+
+        Args:
+            returned: whether the frame returned this time.
+
+        Returns:
+            What the graph raised, if plain Python doesn't raise: an error of the backend.
+        """
+        if returned:
+            return None if self.caught else self.error
+        for tensor, held, version in self.written:
+            with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+                tensor.copy_(held)
+            if not tensor.is_inference():
+                torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+        if self.random is not None:
+            self.random.restore_torch()
+        return None
+
+
+def _calls_drawing(nodes: Iterable[torch.fx.Node]) -> Iterable[bool]:
+    return (draws(node.target) for node in nodes if node.op in ("call_function", "call_method"))
+
+
+def arguments(fn: Callable[..., Any], slots: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call that fills a function's argument slots.
+
+    Args:
+        fn: a Python function.
+        slots: the values of its slots, `*args` and `**kwargs` as the tuple and the dict.
+    """
+    code = fn.__code__
+    positional, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    args = list(slots[:positional])
+    kwargs = dict(zip(code.co_varnames[positional:named], slots[positional:named]))
+    rest = iter(slots[named:])
+    if code.co_flags & VARARGS:
+        args += next(rest)
+    if code.co_flags & VARKEYWORDS:
+        kwargs.update(next(rest))
+    return args, kwargs
