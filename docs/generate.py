@@ -194,7 +194,7 @@ def causes() -> str:
             "",
             "- `break:<reason>@<file>:<function>`",
             "- `recompile:<kind>:<source>@<file>:<function>`",
-            "- `eager:<limit, skip or stance>@<file>:<function>`",
+            "- `eager:<limit, skip, stance or raised>@<file>:<function>`",
             "- `nothing-compiled`",
             "",
             "## Reasons",

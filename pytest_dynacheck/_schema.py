@@ -146,7 +146,7 @@ RECOMPILE = _record(
 EAGER_RUN = _record(
     "A frame that ran as it is, once per code, cause and call.",
     cause=_CAUSE,
-    why=_text("`limit`, `skip`, `stance` or `fault`."),
+    why=_text("`limit`, `skip`, `stance`, `raised` or `fault`."),
     function=_FUNCTION,
     file=_FILE,
     line=_LINE,

@@ -179,7 +179,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class EagerRun:
-    """A frame that ran as it is, once per code, cause and call. `why` is limit, skip, stance or fault."""
+    """A frame that ran as it is, once per code, cause and call. `why` is limit, skip, stance, raised or fault."""
 
     cause: str
     why: str

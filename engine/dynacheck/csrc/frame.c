@@ -63,9 +63,9 @@ done:
     return result;
 }
 
-/* Raised by rewritten code in place of what its graph raised, with (call, after): the frame, which has changed nothing
- * yet, is to be run again as it is. That is done here, where the frame has ended, so that no traceback knows of it.
- * `after` is called with whether `call` returned, and may give another exception to raise. */
+/* Raised by rewritten code in place of what its graph raised, with (call, after): the frame, which has changed
+ * nothing yet, is to be run again as it is. That is done here, where the frame has ended, so that no traceback knows
+ * of it. `after` is called with whether `call` returned, and may give another exception to raise. */
 static PyObject *Rerun;
 
 static PyObject *run_again(void) {

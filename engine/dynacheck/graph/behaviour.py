@@ -34,7 +34,9 @@ _CHECKING: Final = frozenset({
     "embedding_bag", "pack_padded_sequence", "unique_consecutive", "tensor_split", "_assert", "_assert_async",
     "_assert_scalar", "_assert_tensor_metadata", "linspace", "logspace", "quantile", "nanquantile",
 })  # fmt: skip
-_DIVIDING: Final = frozenset({"floor_divide", "floordiv", "remainder", "mod", "fmod", "div", "divide", "divmod"})
+_DIVIDING: Final = frozenset(
+    {"floor_divide", "floordiv", "remainder", "mod", "fmod", "div", "divide", "divmod"}
+)
 
 _NORMALISING: Final = frozenset({"batch_norm", "instance_norm"})
 
@@ -77,7 +79,9 @@ def _checks(target: Any) -> bool:
     name = _name(target)
     if name in _CHECKING or name.startswith("linalg_") or not _is_torchs(target):
         return True
-    if getattr(target, "__module__", None) == "torch.linalg" or "linalg" in str(getattr(target, "__self__", "")):
+    if getattr(target, "__module__", None) == "torch.linalg" or "linalg" in str(
+        getattr(target, "__self__", "")
+    ):
         return True
     return any(
         argument.name in _INDEXES and argument.alias_info is None

@@ -81,6 +81,7 @@ class GraphRecorder:
     Attributes:
         graph: the FX graph so far.
         writers: its nodes that write to tensors.
+        raisers: its nodes that may raise because of values.
         caught: whether it has an operator whose exception the frame may catch.
     """
 
@@ -88,6 +89,7 @@ class GraphRecorder:
         self.env = env
         self.graph = torch.fx.Graph()
         self.writers: list[torch.fx.Node] = []
+        self.raisers: list[torch.fx.Node] = []
         self.caught = False
         self._inputs: dict[Node, torch.fx.Node] = {}
         self._symbols: dict[Any, torch.fx.Node] = {}  # by sympy expression
@@ -214,6 +216,7 @@ class GraphRecorder:
                 self.graph.erase_node(node)
         self._removable -= gone
         self.writers = [node for node in self.writers if node not in gone]
+        self.raisers = [node for node in self.raisers if node not in gone]
         self._symbols = {expr: node for expr, node in self._symbols.items() if node not in gone}
 
     def changes_state(self) -> bool:
@@ -321,7 +324,10 @@ class GraphRecorder:
             if not node.users and (node.target is operator.getitem or node in self._removable):
                 graph.erase_node(node)
         inputs = self._drop_unused()
-        return CapturedGraph(graph, inputs, self.env, self._examples, self.writers, self.caught)
+        captured = CapturedGraph(graph, inputs, self.env, self._examples)
+        captured.writers, captured.raisers = tuple(self.writers), tuple(self.raisers)
+        captured.caught = self.caught
+        return captured
 
     def _drop_unused(self) -> list[tuple[torch.fx.Node, GraphInput, Any]]:
         """Erase placeholders without users; a symbol stays while a tensor that stays has it."""
@@ -371,6 +377,7 @@ class CapturedGraph:
         inputs: where each placeholder's value comes from, in placeholder order.
         env: the symbolic environment, or None.
         writers: its nodes that write to tensors.
+        raisers: its nodes that may raise because of values.
         caught: whether it has an operator whose exception the frame may catch.
     """
 
@@ -380,13 +387,12 @@ class CapturedGraph:
         inputs: Sequence[tuple[torch.fx.Node, GraphInput, Any]],
         env: SymbolicEnv | None,
         examples: ExampleValues,
-        writers: Sequence[torch.fx.Node] = (),
-        caught: bool = False,
     ) -> None:
         self.graph = graph
         self.env = env
-        self.writers = tuple(writers)
-        self.caught = caught
+        self.writers: tuple[torch.fx.Node, ...] = ()
+        self.raisers: tuple[torch.fx.Node, ...] = ()
+        self.caught = False
         self.placeholders = [node for node, _, _ in inputs]
         self.inputs: list[GraphInput] = [spec for _, spec, _ in inputs]
         self.values: list[Any] = [value for _, _, value in inputs]

@@ -12,6 +12,7 @@ from torch.nn.modules import module as torch_module
 
 from dynacheck import interop
 from dynacheck.handlers import skip
+from dynacheck.runtime import tracebacks
 from dynacheck.runtime.compiled import Compile, Options
 from dynacheck.runtime.job import inline_call
 
@@ -62,7 +63,7 @@ class CompiledModule(nn.Module):
         try:
             return own["forward"](*args, **kwargs)
         except BaseException as error:
-            tracebacks.leave_out_ours(error)
+            tracebacks.tidy(error)
             raise
 
     @property  # type: ignore[misc]

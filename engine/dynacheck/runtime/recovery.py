@@ -45,7 +45,8 @@ class Recovery:
         self.grad = torch.is_grad_enabled()
         self.caught = captured.caught
         self.writers = frozenset(node.name for node in captured.writers)
-        self.draws = any(_calls_drawing(captured.graph.nodes))
+        self.raisers = bool(captured.raisers)
+        self.draws = any(_calls_drawing(_before_last(captured.graph.nodes, captured.raisers)))
         values = zip(captured.inputs, captured.values)
         written = {spec.node for spec, value in values if spec.what == "tensor" and value.storage.written}
         self.written = tuple(place for node, place in captured.places().items() if node in written)
@@ -68,6 +69,8 @@ class Recovery:
             leave_entered(ran[1])
         torch._C._set_grad_enabled(self.grad)
         if not isinstance(error, Exception) or isinstance(error, OWN_ERRORS):
+            return
+        if ran is None and not self.raisers:  # what the backend made raises, the graph doesn't
             return
         done = None if ran is None else ran[0]
         written = self._written(done, inputs) if ran is not None else ()
@@ -148,6 +151,13 @@ class _After:
         if self.random is not None:
             self.random.restore_torch()
         return None
+
+
+def _before_last(nodes: Iterable[torch.fx.Node], those: Iterable[torch.fx.Node]) -> list[torch.fx.Node]:
+    """The nodes before the last one of some."""
+    ordered, wanted = list(nodes), set(those)
+    last = max((i for i, node in enumerate(ordered) if node in wanted), default=0)
+    return ordered[:last]
 
 
 def _calls_drawing(nodes: Iterable[torch.fx.Node]) -> Iterable[bool]:

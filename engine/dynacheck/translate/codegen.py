@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -58,21 +60,29 @@ def offset_of(tensor: Any, index: int) -> int:
     return found
 
 
-def recover(graph: Any, fn: FunctionType, slots: tuple[Any, ...], inputs: tuple[Any, ...]) -> None:
+def recover(
+    graph: Any,
+    original: WeakCell,
+    closure: tuple[CellType, ...],
+    slots: tuple[Any, ...],
+    inputs: tuple[Any, ...],
+) -> None:
     """A graph raised (used by rewritten code, while that is handled): have the frame run again, or let it pass.
 
     Args:
         graph: what ran the graph.
-        fn: the function as the user wrote it.
+        original: the frame's code as the user wrote it.
+        closure: the cells it closes over.
         slots: the values of its argument slots.
         inputs: the tensors that the hook handed over.
 
     Raises:
         Rerun: for the hook: the frame is to be run again.
     """
-    recovery = getattr(graph, "recovery", None)
-    if recovery is not None:
-        recovery(fn, slots, inputs)
+    recovery, code = getattr(graph, "recovery", None), original.get()
+    if recovery is not None and code is not None:
+        globals_ = sys._getframe(1).f_globals
+        recovery(FunctionType(code, globals_, code.co_name, None, closure), slots, inputs)
 
 
 def scalar_tensor(value: float) -> torch.Tensor:
@@ -393,8 +403,10 @@ class Codegen:
         nargs = code.co_argcount + code.co_kwonlyargcount
         nargs += bool(code.co_flags & VARARGS) + bool(code.co_flags & VARKEYWORDS)
 
-        def function() -> None:
-            build.make_function(code, code.co_freevars)
+        def closure() -> None:
+            for name in code.co_freevars:
+                build.load_closure(name)
+            build.build_tuple(len(code.co_freevars))
 
         def slots() -> None:
             for name in code.co_varnames[:nargs]:
@@ -408,7 +420,9 @@ class Codegen:
                 build.load_const(())
 
         with build.finally_handler(raised):
-            self.call_helper(recover, lambda: build.load_const(graph_callable), function, slots, inputs)
+            original = WeakCell(weakref.ref(code))  # a cycle through code objects would never be collected
+            loads = [lambda c=c: build.load_const(c) for c in (graph_callable, original)]
+            self.call_helper(recover, *loads, closure, slots, inputs)
             build.pop()
 
     def _inputs_as_outputs(self, graph: CapturedGraph) -> list[Node]:

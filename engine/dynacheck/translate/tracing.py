@@ -293,7 +293,8 @@ class Tracing(Tracer):
         metas = [a.as_meta(self) for a in args]
         named = {k: v.as_meta(self) for k, v in kwargs.items()}
         attempt = self.attempt
-        self._may_be_caught(target, metas)
+        risky = may_raise(target, metas)
+        self._may_be_caught(target, risky)
         writes = writes_so_far()
         try:
             if target is getattr and len(metas) == 2:
@@ -321,18 +322,20 @@ class Tracing(Tracer):
         note_hidden_writes(target, metas)
         if writes_so_far() != writes:
             attempt.graph.writers.append(node)
+        if risky:
+            attempt.graph.raisers.append(node)
         return self.wrap_result(node, result)
 
-    def _may_be_caught(self, target: Any, metas: Sequence[Any]) -> None:
+    def _may_be_caught(self, target: Any, risky: bool) -> None:
         """Break before an operator that may raise where the frame may go on with that, if running the frame again would
         not give the same: what the graph did before can't be taken back."""
         graph = self.attempt.graph
-        if graph.caught and not may_raise(target, metas):
+        if graph.caught and not risky:
             return
         if not any(frame.catches() for frame in self.attempt.frames):
             return
         graph.caught = True
-        if may_raise(target, metas) and graph.changes_state():
+        if risky and graph.changes_state():
             self.break_(reasons.RAISE_IN_TRY, call=describe_target(target))
 
     def _module_stack(self) -> Callable[[], dict[str, Any]] | None:

@@ -101,7 +101,10 @@ def test_names_lines_and_arguments():
     new = resume.code
     line = decode(code)[index].lineno
     assert new.co_firstlineno == line
-    assert (new.co_name, new.co_qualname) == (code.co_name, code.co_qualname)  # in tracebacks, logs and reports
+    assert (new.co_name, new.co_qualname) == (
+        code.co_name,
+        code.co_qualname,
+    )  # in tracebacks, logs and reports
     assert new.co_filename == code.co_filename
     assert new.co_freevars == code.co_cellvars + code.co_freevars and not new.co_cellvars
     assert new.co_varnames[: new.co_argcount] == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 
@@ -87,3 +88,38 @@ def test_a_graph_that_goes_while_it_runs(native):
         with native.on(mode):
             assert type(call(5)[0]) is Graph
         assert call.__wrapped__ is None
+
+
+def test_a_frame_is_run_again(native):
+    """Where code raises Rerun the call is made in the frame's place: no traceback and no caller sees the first run."""
+    told = []
+
+    def after(returned):
+        told.append(returned)
+        return errors.pop() if errors else None
+
+    errors = []
+    ns = native.make(
+        "def f(a): return a\ndef g(a): raise Rerun(partial(again, a), after)\ndef again(a): return a + 1\n",
+        Rerun=_C.Rerun, partial=functools.partial, after=after,
+    )  # fmt: skip
+    region = _C.Region()
+    _C.state(ns["f"].__code__).add(_C.Entry(None, ns["g"].__code__, region))
+    call = _C.HookedCall(ns["f"], False, region)
+    assert call(1) == 2
+    with pytest.raises(TypeError, match="unsupported operand") as raised:
+        call(None)
+    assert [entry.name for entry in raised.traceback][1:] == ["again"]
+    assert raised.value.__context__ is None
+    errors.append(KeyError("instead"))
+    with pytest.raises(KeyError, match="instead"):
+        call(1)
+    assert told == [True, False, True]
+
+
+def test_rerun_of_another_form_is_an_error(native):
+    ns = native.make("def f(a): return a\ndef g(a): raise Rerun(1)\n", Rerun=_C.Rerun)
+    region = _C.Region()
+    _C.state(ns["f"].__code__).add(_C.Entry(None, ns["g"].__code__, region))
+    with pytest.raises(TypeError, match="Rerun"):
+        _C.HookedCall(ns["f"], False, region)(1)

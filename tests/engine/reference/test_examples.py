@@ -219,7 +219,9 @@ def test_the_rewritten_code_calls_graph_print_and_resume_function(backend, logge
     steps = [
         "<GraphCall>", "('builtins', 'print')", "'Hi'", "<code ", "RETURN_VALUE",
     ]  # fmt: skip
-    assert [step for word in first[2].split("\n") for step in steps if step in word] == steps
+    found = [step for word in first[2].split("\n") for step in steps if step in word]
+    assert found[: len(steps)] == steps
+    assert found[len(steps) :] == ["<GraphCall>"]  # the handler, for a graph that raises
     assert second[0] == "[1/0] MODIFIED BYTECODE with_print"
     assert second[1].endswith(f"{__file__}:{line})")
     assert "<GraphCall>" in second[2] and "print" not in second[2]

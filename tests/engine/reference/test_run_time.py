@@ -10,8 +10,6 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-NOT_YET = "an operator that raises because of values leaves the graph as it is"
-
 
 def outcomes(report):
     return [call.outcome for call in report.calls]
@@ -63,7 +61,6 @@ def test_what_raises_for_its_metadata_raises_as_plain_python_does(seen, backend)
     assert messages[0] == messages[1]
 
 
-@pytest.mark.xfail(reason=NOT_YET, strict=True, raises=IndexError)
 def test_a_try_around_it_catches_it(backend):
     def fn(table, index):
         try:
@@ -76,7 +73,6 @@ def test_a_try_around_it_catches_it(backend):
         torch.testing.assert_close(compiled(*args), fn(*args))
 
 
-@pytest.mark.xfail(reason=NOT_YET, strict=True, raises=AssertionError)
 def test_side_effects_before_it_stay(backend):
     log = []
 
@@ -108,7 +104,6 @@ def test_side_effects_after_it_do_not_happen(backend):
     assert log == ["after"]
 
 
-@pytest.mark.xfail(reason=NOT_YET, strict=True, raises=AssertionError)
 def test_its_traceback_names_the_users_line(backend):
     def fn(table, index):
         table = table + 1
