@@ -12,7 +12,7 @@ _PUBLIC: dict[str, str] = {
         "backends.registry": "list_backends register_backend",
         "config": "configured",
         "errors": "BackendError ConstraintViolationError DynacheckError FailOnRecompileLimitHit InternalError "
-        "InvalidBackend RecompileError Unsupported",
+        "InvalidBackend RecompileError UncapturedHigherOrderOpError Unsupported",
         "artifacts": "logs",
         "explanation": "Explanation explain",
         "marks": "allow_in_graph assume_constant_result disallow_in_graph forbid_in_graph mark_dynamic mark_static "

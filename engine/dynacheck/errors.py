@@ -24,6 +24,10 @@ class Unsupported(DynacheckError):
         self.reason = reason
 
 
+class UncapturedHigherOrderOpError(DynacheckError):
+    """An operator that takes functions (`torch.cond`, `scan`, ...) can't be captured, which it has to be as a whole."""
+
+
 class RecompileError(DynacheckError):
     """A recompile while `error_on_recompile` is set or the stance is `fail_on_recompile`."""
 
@@ -55,6 +59,7 @@ class InternalError(DynacheckError):
 # The engine's exceptions that have a namesake in torch: when torch's is loaded, what we raise is an instance of both.
 _TORCH_TWINS: dict[type[DynacheckError], str] = {
     Unsupported: "Unsupported",
+    UncapturedHigherOrderOpError: "UncapturedHigherOrderOpError",
     RecompileError: "RecompileError",
     FailOnRecompileLimitHit: "FailOnRecompileLimitHit",
     BackendError: "BackendCompilerFailed",

@@ -149,6 +149,21 @@ TENSOR_KIND = Reason(
     "DC122", "tensor kind the engine can't model", "A {what} tensor can't be modelled.",
     "keep it out of the compiled function", "Unsupported tensor",
 )  # fmt: skip
+FUNCTION_SIDE_EFFECT = Reason(
+    "DC123", "side effect in a function that an operator takes",
+    "A function given to an operator (torch.cond, checkpoint, ...) changes {what}, which was made outside of it.",
+    "return what it computes instead", "HOP: Unsafe side effect",
+)  # fmt: skip
+ESCAPED_VALUE = Reason(
+    "DC124", "tensor that leaves a function that an operator takes",
+    "A tensor made in a function given to an operator is used outside of it without being returned.",
+    "return it from the function", "",
+)  # fmt: skip
+FUNCTION_FORM = Reason(
+    "DC125", "function that an operator can't take",
+    "{operator} can't be captured: {why}.",
+    "see the operator's documentation for what its functions may do", "",
+)  # fmt: skip
 UNCAUGHT_RAISE = Reason(
     "DC201", "the frame raises", "The frame ends by raising {what}.",
     "", "Observed exception",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
 import torch.fx
+from torch.fx import traceback
 
 from dynacheck.graph.runs import is_users, running
 from dynacheck.graph.state import preserved
@@ -20,6 +23,18 @@ class Captured(Protocol):
     placeholders: list[torch.fx.Node]
     inputs: list[Any]
     values: list[Any]
+    modules: dict[str, torch.fx.GraphModule]
+
+
+@contextmanager
+def _outside_of_any_trace() -> Iterator[None]:
+    """Run a block as if no graph was being traced: an example may be asked for in the middle of one."""
+    meta, preserving = traceback.current_meta, traceback.should_preserve_node_meta
+    traceback.current_meta, traceback.should_preserve_node_meta = {}, False
+    try:
+        yield
+    finally:
+        traceback.current_meta, traceback.should_preserve_node_meta = meta, preserving
 
 
 class ExampleValues:
@@ -93,8 +108,10 @@ class ExampleValues:
         captured = self._captured
         assert captured is not None
         values: dict[torch.fx.Node, Any] = dict(zip(captured.placeholders, self.inputs()))
-        with preserved(), running(self.fake_mode):
+        with preserved(), _outside_of_any_trace(), running(self.fake_mode):
             for node in captured.graph.nodes:
+                if node.op == "get_attr":
+                    values[node] = captured.modules[node.target]
                 if node.op not in ("call_function", "call_method"):
                     continue
                 args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)

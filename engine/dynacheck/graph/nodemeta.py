@@ -61,7 +61,7 @@ class NodeMeta(dict[str, Any]):
         dict.__setitem__(self, key, value)
 
     def __delitem__(self, key: str) -> None:
-        self._fill_all()
+        self._fill_all() if key == EXAMPLE else self._fill()
         dict.__delitem__(self, key)
 
     def pop(self, key: str, *default: Any) -> Any:

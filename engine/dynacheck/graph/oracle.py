@@ -17,7 +17,7 @@ from dynacheck.graph import fromfacts, plans
 from dynacheck.graph.facts import Storage, TensorRef
 from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.plans import Plan
-from dynacheck.graph.runs import NAMES, NUMBERS, is_users, run_symbolic
+from dynacheck.graph.runs import NAMES, NUMBERS, is_once, is_users, run_symbolic
 from dynacheck.graph.state import autocast_state, default_device, switches
 from dynacheck.graph.symbolic import SymbolicEnv
 from dynacheck.graph.throwaway import without_function_modes
@@ -71,10 +71,12 @@ class Oracle:
         return self._mode
 
     def _open_mode(self) -> Any:
-        """A mode for functions of users, which may close over real tensors."""
+        """A mode for functions of users, which may close over real tensors, and for operators that take functions, which
+        may make symbols."""
         from torch._subclasses.fake_tensor import FakeTensorMode
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-        return FakeTensorMode(allow_non_fake_inputs=True)
+        return FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
 
     def refresh(self) -> None:
         """Read the ambient state that lookups don't read themselves.
@@ -221,7 +223,7 @@ class Oracle:
         direct: int,
     ) -> Plan:
         self.misses += 1
-        if is_users(target):
+        if is_once(target) or is_users(target):
             return plans.make(op, target, args, kwargs, refs, direct, self._open_mode)
         plan = plans.make(op, target, args, kwargs, refs, direct, self._fake_mode)
         if len(self._memo) >= _MEMO_LIMIT:

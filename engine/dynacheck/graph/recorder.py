@@ -83,6 +83,7 @@ class GraphRecorder:
         writers: its nodes that write to tensors.
         raisers: its nodes that may raise because of values.
         caught: whether it has an operator whose exception the frame may catch.
+        modules: the functions that operators of the graph take, as graphs, by attribute.
     """
 
     def __init__(self, env: SymbolicEnv | None = None) -> None:
@@ -97,6 +98,7 @@ class GraphRecorder:
         self._last_placeholder: torch.fx.Node | None = None
         self._removable: set[torch.fx.Node] = set()
         self._examples = ExampleValues()
+        self.modules: dict[str, torch.fx.GraphModule] = {}
 
     @property
     def calls(self) -> int:
@@ -199,6 +201,46 @@ class GraphRecorder:
         )
         if removable:
             self._removable.add(node)
+        return node
+
+    def own(self, node: torch.fx.Node, value: TensorRef | None = None) -> torch.fx.Node:
+        """A node as this graph has it.
+
+        Args:
+            node: a node of this graph, or of one around it.
+            value: the tensor it stands for, if it does.
+
+        Returns:
+            A node of this graph.
+
+        Raises:
+            Escaped: the node belongs to neither.
+        """
+        if node.graph is not self.graph:
+            raise Escaped(node.name)
+        return node
+
+    def add_module(self, name: str, module: torch.fx.GraphModule, recorded: GraphRecorder) -> torch.fx.Node:
+        """Make a function, as a graph, an attribute of the graph's module.
+
+        Args:
+            name: what it is called, before a number.
+            module: the function.
+            recorded: its graph.
+
+        Returns:
+            The node that takes it.
+        """
+        number = 0
+        while f"{name}_{number}" in self.modules:
+            number += 1
+        self.modules[f"{name}_{number}"] = module
+        node = self.graph.create_node("get_attr", f"{name}_{number}", (), {})
+        self.caught |= recorded.caught
+        if recorded.writers:
+            self.writers.append(node)
+        if recorded.raisers:
+            self.raisers.append(node)
         return node
 
     def position(self) -> torch.fx.Node:
@@ -324,8 +366,8 @@ class GraphRecorder:
             if not node.users and (node.target is operator.getitem or node in self._removable):
                 graph.erase_node(node)
         inputs = self._drop_unused()
-        captured = CapturedGraph(graph, inputs, self.env, self._examples)
-        captured.writers, captured.raisers = tuple(self.writers), tuple(self.raisers)
+        captured = CapturedGraph(graph, inputs, self.env, self._examples, self.modules)
+        captured.writers, captured.raisers = _callers(self.writers), _callers(self.raisers)
         captured.caught = self.caught
         return captured
 
@@ -346,6 +388,32 @@ class GraphRecorder:
                         needed.update(self._symbols[s] for s, *_ in self.env.symbol_sources(size))
         kept.reverse()
         return kept
+
+
+def _callers(nodes: Iterable[torch.fx.Node]) -> tuple[torch.fx.Node, ...]:
+    """Nodes, and for functions the operators that call them."""
+    return tuple(n for node in nodes for n in (node.users if node.op == "get_attr" else (node,)))
+
+
+class Escaped(Exception):
+    """A value made in a function that an operator takes is used outside of it."""
+
+
+def graph_module(graph: torch.fx.Graph, modules: dict[str, torch.fx.GraphModule], name: str) -> Any:
+    """A graph as a module. Its Python code is generated when it is first called or read.
+
+    Args:
+        graph: the graph.
+        modules: what its `get_attr` nodes take.
+        name: the class's name.
+
+    Returns:
+        The GraphModule.
+    """
+    root = torch.nn.Module()
+    for attribute, module in modules.items():
+        root.add_module(attribute, module)
+    return _LazyGraphModule(root, graph, name)
 
 
 def _as_lines(line: Lines) -> Iterable[UserLine]:
@@ -379,6 +447,7 @@ class CapturedGraph:
         writers: its nodes that write to tensors.
         raisers: its nodes that may raise because of values.
         caught: whether it has an operator whose exception the frame may catch.
+        modules: what the graph's `get_attr` nodes take.
     """
 
     def __init__(
@@ -387,6 +456,7 @@ class CapturedGraph:
         inputs: Sequence[tuple[torch.fx.Node, GraphInput, Any]],
         env: SymbolicEnv | None,
         examples: ExampleValues,
+        modules: dict[str, torch.fx.GraphModule],
     ) -> None:
         self.graph = graph
         self.env = env
@@ -399,13 +469,14 @@ class CapturedGraph:
         self.meta: dict[str, Any] = {}
         self._gm: torch.fx.GraphModule | None = None
         self._examples = examples
+        self.modules = modules
         examples.bind(self)
 
     @property
     def gm(self) -> torch.fx.GraphModule:
         """The GraphModule. Its Python code is generated when it is first called or read."""
         if self._gm is None:
-            gm = _LazyGraphModule(torch.nn.Module(), self.graph, "GraphModule")
+            gm = graph_module(self.graph, self.modules, "GraphModule")
             gm.meta.update(self.meta)
             self._gm = gm
         return self._gm

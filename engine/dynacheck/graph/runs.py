@@ -22,6 +22,11 @@ CONSTANTS = (*NUMBERS, *NAMES)
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
+def is_once(target: Any) -> bool:
+    """Whether an operator's metadata is not kept: it takes functions, which are made anew by each translation."""
+    return isinstance(target, torch._ops.HigherOrderOperator)
+
+
 def is_users(target: Any) -> bool:
     """Whether a function is a user's (`allow_in_graph`): it may read more than its arguments, real tensors too."""
     return isinstance(target, FunctionType) and not target.__module__.startswith("torch")

@@ -102,6 +102,19 @@ def _span(facts: TensorFacts) -> Size:
     return (last + 1) * facts.dtype.itemsize
 
 
+def on_its_own(facts: TensorFacts) -> TensorRef:
+    """A tensor of these sizes, strides and kind that shares its storage with no other.
+
+    Args:
+        facts: those of another tensor.
+
+    Returns:
+        A new ref: a leaf, no view, at the start of its storage.
+    """
+    base = facts.replace(view=None, is_leaf=True, storage_offset=0)
+    return TensorRef(base.replace(nbytes=-1 if base.has_symbols else _span(base)))
+
+
 def _needs_grad_node(facts: TensorFacts) -> bool:
     return facts.requires_grad and not facts.is_leaf
 

@@ -73,6 +73,5 @@ def cached_property(tx: Tracer, prop: Arg, instance: Arg, owner: Arg | None = No
         return None
     value = tx.call(abstract.getattr_(tx, prop, "func"), [instance])
     instance.attrs[name.as_constant(tx)] = value
-    if instance.node is not None:
-        tx.mutated(instance)
+    tx.mutated(instance)
     return value

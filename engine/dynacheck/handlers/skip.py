@@ -34,14 +34,14 @@ TORCH_FRAMES: Final = (
 
 TORCH_INLINED: Final = (
         "_decomp", "_functorch/autograd_function", "_functorch/eager_transforms",
-        "_functorch/functional_call", "_functorch/pyfunctorch", "_functorch/vmap", "_functorch/apis",
-        "_library/autograd", "_library/custom_ops", "_ops", "_prims", "_refs", "_tensor",
+        "_functorch/functional_call", "_functorch/pyfunctorch", "_functorch/vmap", "_functorch/apis", "_higher_order_ops",
+        "_library/autograd", "_library/custom_ops", "_ops", "_prims", "_prims_common", "_refs", "_tensor",
         "amp/autocast_mode", "ao/nn", "autograd/function", "backends/cuda", "backends/mha", "cuda/amp/autocast_mode",
         "distributed", "distributions", "functional", "fx/_pytree", "fx/traceback", "linalg", "nn",
         "optim", "overrides", "random", "return_types", "sparse", "testing", "utils/_contextlib",
         "utils/_cxx_pytree", "utils/_device", "utils/_foreach_utils", "utils/_ordered_set",
         "utils/_python_dispatch", "utils/_pytree", "utils/_typing_utils", "utils/hooks",
-        "utils/checkpoint", "_utils", "_jit_internal", "compiler", "masked", "special", "fft", "signal",
+        "_utils", "_jit_internal", "compiler", "masked", "special", "fft", "signal",
 )  # fmt: skip
 """Parts of torch that are interpreted when called from a traced frame."""
 

@@ -176,8 +176,7 @@ def store_attribute(tx: Tracer, tensor: TensorVariable, name: str, value: Variab
             reasons.UNKNOWN_OPERATION, operation=f"writing the attribute {name!r}", what=tensor.describe()
         )
     tensor.attrs[name] = value
-    if tensor.node is not None:
-        tx.mutated(tensor)
+    tx.mutated(tensor)
 
 
 __all__: list[Any] = ["call_method", "iterate", "metadata", "store_attribute"]

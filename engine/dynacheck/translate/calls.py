@@ -313,8 +313,8 @@ class Calls(Tracing):
     ) -> None:
         torch_tensors.store_attribute(self, tensor, name, value)
 
-    def graph_call(self, target: Any, args: Sequence[Any]) -> Any:
-        return self.attempt.graph.call("call_function", target, list(args), {}, self.stack_lines())
+    def graph_call(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> Any:
+        return self.attempt.graph.call("call_function", target, list(args), kwargs, self.stack_lines())
 
     def object_attribute(self, owner: ObjectVariable, name: str) -> VariableTracker:
         value = owner.value

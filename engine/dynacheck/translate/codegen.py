@@ -19,6 +19,7 @@ from dynacheck.translate.effects import SideEffects
 from dynacheck.translate.frame import Frame
 from dynacheck.variables.base import LazyVariable, VariableTracker
 from dynacheck.variables.functions import VARARGS, VARKEYWORDS
+from dynacheck.variables.walk import reachable
 
 CAPTURED = "___captured"
 OUTPUTS = "___outputs"
@@ -309,20 +310,7 @@ class Codegen:
         """The frame's own cells that what leaves the frame holds."""
         if not self._own_cells:
             return {}
-        found: dict[Any, str] = {}
-        seen: set[int] = set()
-        todo = list(roots)
-        while todo:
-            value = todo.pop()
-            if isinstance(value, LazyVariable) and value.real is not None:
-                value = value.real
-            if id(value) in seen:
-                continue
-            seen.add(id(value))
-            if value in self._own_cells:
-                found[value] = self._own_cells[value]
-            todo.extend(value.children())
-        return found
+        return {value: self._own_cells[value] for value in reachable(roots) if value in self._own_cells}
 
     def _pin_deep(self, value: VariableTracker, seen: set[int]) -> None:
         """Evaluate a value; for one that is built later, what it holds."""

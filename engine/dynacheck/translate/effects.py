@@ -67,6 +67,8 @@ class SideEffects:
     def __init__(self) -> None:
         self._order: dict[Any, None] = {}
         self._globals: dict[int, GlobalNames] = {}
+        self.closed: Callable[[str], object] | None = None
+        """Called, with what is written, where writing isn't allowed: a break."""
 
     def __bool__(self) -> bool:
         return bool(self._order)
@@ -77,6 +79,8 @@ class SideEffects:
 
     def defer(self, fn: Callable[..., object], *args: VariableTracker) -> None:
         """Call fn with the values at replay."""
+        if self.closed is not None:
+            self.closed(fn.__name__)
         self._order[Deferred(fn, args)] = None
 
     def globals_of(self, globals_: dict[str, Any], load: Callable[[Rebuilder], None]) -> GlobalNames:
@@ -100,6 +104,8 @@ class SideEffects:
         name: str,
         value: VariableTracker | None,
     ) -> None:
+        if self.closed is not None:
+            self.closed(f"the global {name!r}")
         names = self.globals_of(globals_, load)
         if value is None and name not in globals_:
             names.names.pop(name, None)  # made and deleted in the frame

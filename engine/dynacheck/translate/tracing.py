@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import torch
@@ -14,7 +15,8 @@ from dynacheck import reasons
 from dynacheck.graph.behaviour import may_raise, note_hidden_writes, writes_so_far
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, Oracle, UnsupportedOperator
-from dynacheck.graph.recorder import GraphRecorder
+from dynacheck.graph.recorder import Escaped, GraphRecorder
+from dynacheck.graph.subgraphs import SubgraphRecorder
 from dynacheck.guards import Absent, LengthIs, RangeIs, Same
 from dynacheck.guards.base import Guard, install, relate
 from dynacheck.handlers import skip
@@ -32,6 +34,7 @@ from dynacheck.variables.results import CONTAINERS
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
 from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.variables.tensor import TensorVariable
+from dynacheck.variables.walk import reachable
 from dynacheck.variables.wrap import IDENTITY_FREE, class_tracker, wrap_value
 
 
@@ -76,6 +79,9 @@ class Attempt:
         self.modules: list[tuple[str, Any]] = []  # entered nn.Modules: (path, class)
         self.warnings: list[Any] = []
         self.state: dict[Any, Any] = {}
+        self.outside: frozenset[int] | None = (
+            None  # in a function that may have no side effect: what it may not change
+        )
 
 
 class Tracing(Tracer):
@@ -84,6 +90,10 @@ class Tracing(Tracer):
     attempt: Attempt
     code: types.CodeType
     exceptions: list[VariableTracker]
+
+    def held(self) -> list[VariableTracker]:
+        """The trackers that the frame holds."""
+        raise NotImplementedError
 
     # -- where we are
     @property
@@ -281,6 +291,35 @@ class Tracing(Tracer):
     def graph_input(self, node: Node, ref: TensorRef) -> Any:
         return self.attempt.graph.add_input(node, ref, self.where())
 
+    def graph_node(self, node: Any, ref: TensorRef) -> Any:
+        graph = self.attempt.graph
+        if node.graph is graph.graph:
+            return node
+        try:
+            return graph.own(node, ref)
+        except Escaped:
+            self.break_(reasons.ESCAPED_VALUE)
+
+    @contextmanager
+    def function_graph(self, *arguments: VariableTracker, pure: bool = True) -> Iterator[SubgraphRecorder]:
+        attempt = self.attempt
+        graph, outside, closed = attempt.graph, attempt.outside, attempt.effects.closed
+        inner = attempt.graph = SubgraphRecorder(graph)
+        if pure:
+            held = [value for frame in attempt.frames for value in frame.held()]
+            attempt.outside = frozenset(id(value) for value in reachable([*held, *arguments]))
+            attempt.effects.closed = lambda what: self.break_(reasons.FUNCTION_SIDE_EFFECT, what=what)
+        try:
+            yield inner
+        finally:
+            attempt.graph, attempt.outside, attempt.effects.closed = graph, outside, closed
+
+    def examine(self, fn: Callable[..., Any], *metas: Any) -> Any:
+        try:
+            return self.attempt.oracle.call("call_function", fn, metas, None, self.attempt.env)
+        except (OperatorRaised, DataDependent, UnsupportedOperator) as error:
+            self.break_(reasons.OPERATOR_FAILED, call=describe_target(fn), why=str(error))
+
     def record(
         self,
         op: str,
@@ -459,6 +498,9 @@ class Tracing(Tracer):
 
     # -- side effects
     def mutated(self, value: VariableTracker) -> None:
+        outside = self.attempt.outside
+        if outside is not None and (value.node is not None or id(value) in outside):
+            self.break_(reasons.FUNCTION_SIDE_EFFECT, what=value.describe())
         if value.node is not None or not self.is_new(value):
             self.attempt.effects.mutated(value)
 

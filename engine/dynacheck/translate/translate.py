@@ -120,7 +120,7 @@ def _attempt(request: TranslateRequest, speculation: Speculation, ambient: Ambie
     env = None
     if speculation.symbolic:
         env = SymbolicEnv(
-            scalar_outputs=settings.capture_scalar_outputs,
+            scalar_outputs=settings.capture_scalar_outputs or request.fullgraph,
             dynamic_output_shapes=settings.capture_dynamic_output_shape_ops,
         )
     view = FrameView(request.func, request.args)

@@ -12,6 +12,7 @@ lives for one translation attempt.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias
 
 from dynacheck.graph.facts import TensorRef
@@ -33,6 +34,12 @@ class GraphBreak(Exception):
         self.reason = reason
         self.message = reason.message(**fields)
         self.stack: tuple[Any, ...] = ()  # user stack, filled by the translator nearest to it
+
+    def text(self) -> str:
+        """The break as an error tells it: reason, hint, the user's stack."""
+        lines = "\n".join(f'  File "{s.file}", line {s.line}, in {s.function}' for s in self.stack)
+        hint = f"\n  hint: {self.reason.hint}" if self.reason.hint else ""
+        return f"{self.message} [{self.reason.id}]{hint}\nfrom user code:\n{lines}"
 
 
 class ObservedException(Exception):
@@ -313,8 +320,20 @@ class Tracer(Protocol):
     def graph_input(self, node: Node, ref: TensorRef) -> Any:
         """The fx.Node of a sourced tensor."""
 
-    def graph_call(self, target: Any, args: Sequence[Any]) -> Any:
-        """Record a call without a result that trackers see (a change of ambient state)."""
+    def graph_node(self, node: Any, ref: TensorRef) -> Any:
+        """The fx.Node of a tensor in the graph that is being recorded, which may be a function's inside of another."""
+
+    def function_graph(self, *arguments: VariableTracker, pure: bool = True) -> AbstractContextManager[Any]:
+        """Record a function that an operator takes: the graph is the function's (a SubgraphRecorder) in the block.
+
+        A `pure` one may change nothing that was made outside of it, its arguments included: a break.
+        """
+
+    def examine(self, fn: Callable[..., Any], *metas: Any) -> Any:
+        """What one of the engine's functions says about stand-ins of TensorRefs and constants; nothing is recorded."""
+
+    def graph_call(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> Any:
+        """Record a call on nodes and constants; its node."""
 
     def oracle_attribute(self, ref: TensorRef, name: str, *args: Any, **kwargs: Any) -> Any:
         """A tensor's metadata, by the oracle."""

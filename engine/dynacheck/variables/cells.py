@@ -52,8 +52,7 @@ class CellVariable(VariableTracker):
         """Store into the cell, or empty it."""
         self.contents = value
         self._loaded = True
-        if self.node is not None:
-            tx.mutated(self)
+        tx.mutated(self)
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         if name == "cell_contents":

@@ -8,6 +8,7 @@ from typing import Any
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.methods import BuiltinObject
+from dynacheck.variables.walk import reachable
 
 
 def data(tx: Tracer, value: VariableTracker) -> VariableTracker:
@@ -50,14 +51,4 @@ def natively(tx: Tracer, fn: Callable[..., Any], *args: Any) -> Any:
 
 def holds_itself(value: VariableTracker) -> bool:
     """Whether a container is reachable from its own items."""
-    seen: set[int] = set()
-    todo = list(value.children())
-    while todo:
-        one = todo.pop()
-        one = getattr(one, "real", None) or one
-        if one is value:
-            return True
-        if id(one) not in seen:
-            seen.add(id(one))
-            todo.extend(one.children())
-    return False
+    return any(one is value for one in reachable(value.children()))

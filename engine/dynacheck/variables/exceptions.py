@@ -119,7 +119,7 @@ class ExceptionVariable(UserObjectVariable):
     def set_part(self, tx: Tracer, name: str, value: VariableTracker) -> None:
         """Store an attribute of the C part without checking it."""
         self.builtin[name] = value
-        if self.node is not None and name != "__traceback__":
+        if name != "__traceback__":
             tx.mutated(self)
 
     # -- construction

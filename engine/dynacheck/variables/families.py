@@ -230,8 +230,7 @@ def bind_descriptor(
         tx.guard(node, Is(raw))
         value = tx.call(tx.wrap(node.child(DictAttr("func"))), [owner])
         owner.attrs[name] = value
-        if owner.node is not None:
-            tx.mutated(owner)
+        tx.mutated(owner)
         return value
     if isinstance(raw, functools.partial):
         return tx.wrap(node)

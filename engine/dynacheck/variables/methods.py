@@ -213,8 +213,7 @@ class BuiltinObject(VariableTracker):
 
     def changing(self, tx: Tracer) -> None:
         """Called before the contents change."""
-        if self.node is not None:
-            tx.mutated(self)
+        tx.mutated(self)
 
     def fill(self, to: Rebuilder, owner: VariableTracker) -> None:
         """Emit code that gives `owner`, an empty object of a subclass, these contents."""

@@ -262,8 +262,7 @@ class UserObjectVariable(VariableTracker):
         self.attrs[name] = value
         if value is None and self.node is None:
             del self.attrs[name]
-        if self.node is not None:
-            tx.mutated(self)
+        tx.mutated(self)
 
     def in_dict(self, name: str) -> bool:
         """Whether an instance attribute of that name is kept in the instance dict rather than in a slot."""

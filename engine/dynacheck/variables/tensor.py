@@ -74,10 +74,18 @@ class TensorVariable(VariableTracker):
         if self._proxy is None:
             assert self.node is not None
             self._proxy = tx.graph_input(self.node, self.ref)
-        return self._proxy
+        return tx.graph_node(self._proxy, self.ref)
 
     def as_meta(self, tx: Tracer) -> Any:
         return self.ref
+
+    def is_made_in(self, graph: Any) -> bool:
+        """Whether it is the result of an operation of an FX graph."""
+        return self._proxy is not None and self._proxy.graph is graph
+
+    def move(self, proxy: Any) -> None:
+        """Make it the result of another node: of the graph around the one it was made in."""
+        self._proxy = proxy
 
     def hash_key(self, tx: Tracer) -> Any:
         return self

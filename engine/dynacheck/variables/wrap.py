@@ -115,6 +115,7 @@ OBJECT_TYPES: Final = (
     types.MemberDescriptorType,
     torch._ops.OpOverload,
     torch._ops.OpOverloadPacket,
+    torch._ops.HigherOrderOperator,
 )
 
 

@@ -1,0 +1,28 @@
+"""Walking over what trackers hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dynacheck.variables.base import LazyVariable, VariableTracker
+
+
+def reachable(values: Iterable[VariableTracker]) -> Iterator[VariableTracker]:
+    """Everything that trackers hold, and they themselves, each once; wrapped lazy ones as what they are.
+
+    Args:
+        values: where to start.
+
+    Returns:
+        The trackers, in no order that matters.
+    """
+    seen: set[int] = set()
+    todo = list(values)
+    while todo:
+        value = todo.pop()
+        if isinstance(value, LazyVariable) and value.real is not None:
+            value = value.real
+        if id(value) not in seen:
+            seen.add(id(value))
+            yield value
+            todo.extend(value.children())
