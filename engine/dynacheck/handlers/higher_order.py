@@ -26,7 +26,7 @@ from dynacheck.graph.throwaway import on_its_own
 from dynacheck.handlers import structures
 from dynacheck.handlers.registry import handles
 from dynacheck.variables import abstract
-from dynacheck.variables.base import GraphBreak, ObservedException, Tracer, VariableTracker
+from dynacheck.variables.base import GraphBreak, ObservedException, Tracer, VariableTracker, break_text
 from dynacheck.variables.functions import CallableVariable
 from dynacheck.variables.sequences import ListVariable, TupleVariable
 from dynacheck.variables.symbolic import SymNumberVariable
@@ -93,7 +93,7 @@ class Body:
         try:
             self._trace(tx, fn, args, fresh, single)
         except GraphBreak as broke:
-            text = f"{self.operator} has to be captured as a whole: {broke.text()}"
+            text = f"{self.operator} has to be captured as a whole: {_text(broke)}"
             raise errors.make(errors.UncapturedHigherOrderOpError, text) from None
 
     def _trace(
@@ -172,6 +172,10 @@ def checkpoint_(tx: Tracer, function: Arg, *args: Arg, **kwargs: Arg) -> Variabl
     return result
 
 
+def _text(broke: GraphBreak) -> str:
+    return break_text(broke.reason, broke.message, broke.stack)
+
+
 def refuse(tx: Tracer, operator: str, why: str) -> NoReturn:
     """An operator that has to be captured can't be.
 
@@ -186,7 +190,7 @@ def refuse(tx: Tracer, operator: str, why: str) -> NoReturn:
     try:
         tx.break_(reasons.FUNCTION_FORM, operator=operator, why=why)
     except GraphBreak as broke:
-        raise errors.make(errors.UncapturedHigherOrderOpError, broke.text()) from None
+        raise errors.make(errors.UncapturedHigherOrderOpError, _text(broke)) from None
 
 
 def _parameter(tx: Tracer, recorder: SubgraphRecorder, ref: TensorRef) -> VariableTracker:

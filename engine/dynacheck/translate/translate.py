@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
@@ -25,7 +24,7 @@ from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.translate.tracing import Attempt
-from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
+from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker, break_text
 
 MAX_ATTEMPTS = 200
 
@@ -224,10 +223,5 @@ def root_frame(attempt: Attempt, request: TranslateRequest) -> Frame:
 
 def fullgraph_error(reason: Reason, message: str, stack: Iterable[UserLine | StackLine]) -> Exception:
     """The error of a break under fullgraph: reason, hint, the user's stack as tracebacks show it."""
-    lines = []
-    for s in stack:
-        text = s.text or linecache.getline(s.file, s.line)
-        lines.append(f'  File "{s.file}", line {s.line}, in {s.function}\n    {text.strip()}'.rstrip())
-    hint = f"\n  hint: {reason.hint}" if reason.hint else ""
-    text = f"graph break under fullgraph=True: {message} [{reason.id}]{hint}\nfrom user code:\n"
-    return errors.make(errors.Unsupported, text + "\n".join(lines), reason=reason.id)
+    text = f"graph break under fullgraph=True: {break_text(reason, message, stack)}"
+    return errors.make(errors.Unsupported, text, reason=reason.id)

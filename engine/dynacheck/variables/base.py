@@ -11,7 +11,8 @@ lives for one translation attempt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import linecache
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias
 
@@ -35,11 +36,15 @@ class GraphBreak(Exception):
         self.message = reason.message(**fields)
         self.stack: tuple[Any, ...] = ()  # user stack, filled by the translator nearest to it
 
-    def text(self) -> str:
-        """The break as an error tells it: reason, hint, the user's stack."""
-        lines = "\n".join(f'  File "{s.file}", line {s.line}, in {s.function}' for s in self.stack)
-        hint = f"\n  hint: {self.reason.hint}" if self.reason.hint else ""
-        return f"{self.message} [{self.reason.id}]{hint}\nfrom user code:\n{lines}"
+
+def break_text(reason: Reason, message: str, stack: Iterable[Any]) -> str:
+    """A break as an error tells it: reason, hint, the user's stack as tracebacks show it."""
+    lines = []
+    for s in stack:
+        text = s.text or linecache.getline(s.file, s.line)
+        lines.append(f'  File "{s.file}", line {s.line}, in {s.function}\n    {text.strip()}'.rstrip())
+    hint = f"\n  hint: {reason.hint}" if reason.hint else ""
+    return f"{message} [{reason.id}]{hint}\nfrom user code:\n" + "\n".join(lines)
 
 
 class ObservedException(Exception):
