@@ -109,9 +109,10 @@ class Allowances:
                     return True
         return False
 
-    @property
-    def unused(self) -> list[str]:
-        return [glob for glob in self._left if glob not in self.used]
+    def unused(self, causes: Iterable[str]) -> list[str]:
+        """Globs that excused nothing and match none of the causes met, which may have had no budget."""
+        met = list(causes)
+        return [g for g in self._left if g not in self.used and not any(matches(cause, g) for cause in met)]
 
 
 def matches(cause: str, glob: str) -> bool:

@@ -75,7 +75,8 @@ def judge(
     if strict and notes and kind == OK:
         kind, lines = OVER, list(notes)
     excused = frozenset(c for c in report.causes if Allowances(plan.allow).excuses(c))
-    return Verdict(kind, tuple(lines), rows, tuple(notes), tuple(allow.unused), excused, nothing is not None)
+    unused = tuple(allow.unused(report.causes))
+    return Verdict(kind, tuple(lines), rows, tuple(notes), unused, excused, nothing is not None)
 
 
 def causes_of(report: Any, verdict: Verdict) -> dict[str, int]:

@@ -96,6 +96,22 @@ def test_an_unused_allowance_is_a_warning(project):
     result.stdout.fnmatch_lines(["*allow 'recompile:training:[*]' matched nothing*"])
 
 
+def test_an_allowance_for_what_has_no_budget_is_not_unused(project):
+    result = project.run(
+        "-Werror::pytest_dynacheck.DynacheckUnusedAllowance",
+        text="""
+        @pytest.mark.dynacheck(graphs=2, allow=["recompile:training:*"])
+        def test_one():
+            model = torch.nn.Dropout()
+            f = torch.compile(lambda x: model(x))
+            f(X)
+            model.eval()
+            f(X)
+        """,
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_owner_counts_only_breaks_of_that_package(project):
     project.write(
         """

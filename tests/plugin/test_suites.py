@@ -1,4 +1,5 @@
-"""Whole test suites, each in the manner of a known project: they pass, and each seeded fault is caught and explained."""
+"""Whole test suites, in the manner of known projects and of example projects: they pass, and each seeded fault is
+caught and explained."""
 
 from __future__ import annotations
 
@@ -9,21 +10,27 @@ from typing import Any
 
 import pytest
 
-SUITES = Path(__file__).resolve().parent.parent / "suites"
-NAMES = sorted(path.parent.name for path in SUITES.glob("*/faults.toml"))
+ROOT = Path(__file__).resolve().parent.parent.parent
+FOLDERS = {path.parent.name: path.parent for path in sorted(ROOT.glob("tests/suites/*/faults.toml"))}
+FOLDERS |= {path.parent.name: path.parent for path in sorted(ROOT.glob("examples/projects/*/faults.toml"))}
 
 
 def faults(name: str) -> list[dict[str, Any]]:
-    return tomllib.loads((SUITES / name / "faults.toml").read_text())["fault"]
+    return tomllib.loads((FOLDERS[name] / "faults.toml").read_text())["fault"]
 
 
 def seeded() -> list[Any]:
-    return [pytest.param(n, fault, id=f"{n}: {fault['name']}") for n in NAMES for fault in faults(n)]
+    """Every fault; in the slow set all of a folder but its first."""
+    return [
+        pytest.param(n, fault, id=f"{n}: {fault['name']}", marks=pytest.mark.slow if i else ())
+        for n in FOLDERS
+        for i, fault in enumerate(faults(n))
+    ]
 
 
 def copied(project: Any, name: str) -> Path:
     folder: Path = project.pytester.path
-    shutil.copytree(SUITES / name, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(FOLDERS[name], folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 
@@ -39,7 +46,7 @@ def of(result: pytest.RunResult, outcome: str) -> set[str]:
     return {name.split(" - ")[0].split("::", 1)[1] for name in found}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FOLDERS)
 def test_passes(project: Any, name: str) -> None:
     copied(project, name)
     result = project.run("-rA")
