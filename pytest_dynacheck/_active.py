@@ -11,6 +11,7 @@ from pytest_dynacheck import _collected, _options, _report, _results, _summary, 
 from pytest_dynacheck._fixture import Dynacheck
 from pytest_dynacheck._marks import RUN
 from pytest_dynacheck._session import SESSION, Session
+from pytest_dynacheck._words import one_line
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -105,7 +106,7 @@ def pytest_report_teststatus(report: Any, config: pytest.Config) -> Generator[No
     if data is None or report.when != "call" or not status or config.stash[SESSION].finished:
         return status
     category, letter, word = status
-    text = f" ({_report.one_line(data)})"
+    text = f" ({one_line(data['counts'])})"
     return category, letter, (word[0] + text, word[1]) if isinstance(word, tuple) else word + text
 
 

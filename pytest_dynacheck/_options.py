@@ -115,6 +115,7 @@ FILES = (
     Option("baseline", _file, "FILE", None,
            "what tests compiled when FILE was written; more than that fails, and so does another cause"),
     Option("json", _file, "FILE", None, "write what tests compiled to FILE, as JSON"),
+    Option("html", _file, "FILE", None, "write the same as a page that needs nothing else"),
 )  # fmt: skip
 """What a run reads and writes: given on the command line or by the environment, not in the ini file."""
 

@@ -12,7 +12,7 @@ from pytest_dynacheck._budgets import COUNTS
 from pytest_dynacheck._marks import is_under_test
 from pytest_dynacheck._sections import sections
 from pytest_dynacheck._session import Session, TestRun
-from pytest_dynacheck._verdict import Verdict, budgets_json, causes_of, counted
+from pytest_dynacheck._verdict import Verdict, budgets_json, causes_of
 
 _COUNTED = ("graphs", "graph_breaks", "recompiles", "cache_entries", "skipped", "eager_runs", "calls")
 _LISTS = ("graphs", "graph_breaks", "recompiles", "eager_runs", "skipped", "calls")
@@ -75,7 +75,7 @@ def _properties(data: dict[str, Any]) -> list[tuple[str, Any]]:
 def plain(run: TestRun) -> dict[str, Any]:
     """Everything about a test's call phase as plain data."""
     settings = run.session.settings
-    code = _LONGEST_CODE if settings["json"] else 0
+    code = _LONGEST_CODE if settings["json"] or settings["html"] else 0
     found = nothing_known(run.session.engine.name, run.compiling.backend, under_test=run.plan.under_test)
     found |= run.report.to_json(longest_code=code)
     verdict = run.verdict
@@ -106,13 +106,3 @@ def nothing_known(engine: str, backend: str, *, under_test: bool) -> dict[str, A
         "causes": {},
         "setup": {},
     }
-
-
-def one_line(data: dict[str, Any]) -> str:
-    """`2 graphs, 1 graph break`: for verbose mode and the table."""
-    counts = data["counts"]
-    parts = [counted(counts["graphs"], "graphs")]
-    parts += [counted(counts[name], name) for name in ("graph_breaks", "recompiles") if counts[name] != 0]
-    if counts["eager_runs"]:
-        parts.append(f"{counts['eager_runs']} eager runs" if counts["eager_runs"] > 1 else "1 eager run")
-    return ", ".join(parts)

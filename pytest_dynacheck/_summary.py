@@ -11,16 +11,9 @@ from pytest_dynacheck._options import Settings
 from pytest_dynacheck._report import torch_version
 from pytest_dynacheck._results import Result, Results
 from pytest_dynacheck._session import Session
-from pytest_dynacheck._verdict import EAGER, NOTHING, OK, OVER, UNKNOWN
+from pytest_dynacheck._verdict import OK
+from pytest_dynacheck._words import WORDS
 from pytest_dynacheck._writing import Writing, some
-
-WORDS = {
-    OVER: "over budget",
-    EAGER: "ended in eager",
-    NOTHING: "compiled nothing",
-    UNKNOWN: "with counts the engine can't know",
-    OK: "ok",
-}
 
 
 class Summary:

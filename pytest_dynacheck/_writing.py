@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dynacheck import _baseline, _files, _json
+from pytest_dynacheck import _baseline, _files, _html, _json
 from pytest_dynacheck._baseline import Baseline
 from pytest_dynacheck._collected import Collected
 from pytest_dynacheck._report import torch_version
@@ -39,6 +39,7 @@ class Writing:
         for option, step in (
             ("baseline", lambda path: self._baseline_step(path, whole)),
             ("json", self._json_step),
+            ("html", self._html_step),
         ):
             path = self._session.settings[option]
             if path is None:
@@ -50,6 +51,10 @@ class Writing:
 
     def _json_step(self, path: Path) -> list[str]:
         _files.write(path, _json.text(self._document()))
+        return [f"wrote {path}"]
+
+    def _html_step(self, path: Path) -> list[str]:
+        _files.write(path, _html.page(self._document()))
         return [f"wrote {path}"]
 
     def _document(self) -> dict[str, Any]:

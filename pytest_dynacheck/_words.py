@@ -1,0 +1,25 @@
+"""What verdicts and numbers are called where people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_dynacheck._verdict import EAGER, NOTHING, OK, OVER, UNKNOWN, counted
+
+ALLOWED = "allowed"
+WORDS = {
+    OVER: "over budget",
+    EAGER: "ended in eager",
+    NOTHING: "compiled nothing",
+    UNKNOWN: "with counts the engine can't know",
+    OK: "ok",
+}
+
+
+def one_line(counts: Mapping[str, int | None]) -> str:
+    """`2 graphs, 1 graph break`: for verbose mode and the table."""
+    parts = [counted(counts["graphs"], "graphs")]
+    parts += [counted(counts[name], name) for name in ("graph_breaks", "recompiles") if counts[name] != 0]
+    if counts["eager_runs"]:
+        parts.append(f"{counts['eager_runs']} eager runs" if counts["eager_runs"] > 1 else "1 eager run")
+    return ", ".join(parts)
