@@ -11,6 +11,7 @@ from dynacheck.bytecode.instruction import NO_POSITIONS
 from dynacheck.bytecode.operands import BACKWARD, CACHES, ENDS, EXTENDED_ARG, HAS_ARG, OPMAP, OPNAME
 from dynacheck.bytecode.ops import Cell, Cover, Label, Local, Op
 from dynacheck.bytecode.tables import exception_table, location_table
+from dynacheck.versions import PY313
 
 _VARARGS: Final = 0x04
 _VARKEYWORDS: Final = 0x08
@@ -21,11 +22,29 @@ _MAKE_CELL: Final = OPMAP["MAKE_CELL"]
 _RESUME: Final = OPMAP["RESUME"]
 
 
+_LOAD_CELL: Final = OPMAP["LOAD_FAST" if PY313 else "LOAD_CLOSURE"]
+_STORE_FAST: Final = OPMAP["STORE_FAST"]
+
+
+class _Mark:
+    """The constant that resume codes have, and with their constants whatever is made from them."""
+
+
+CONTINUES: Final = _Mark()
+"""A constant of codes that go on with a frame that another code began: its own cells reach them by their closure."""
+
+
+def continues(code: CodeType) -> bool:
+    """Return whether frames of a code object, or of what it was rewritten from, go on with what another one began."""
+    return any(const is CONTINUES for const in code.co_consts)
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What of a code object isn't instructions: its name, its arguments, its slots.
 
-    Slots are `arguments`, then `locals`, then the cells that aren't arguments or locals, then `freevars`.
+    Slots are `arguments`, then `locals`, then the cells that aren't arguments or locals, then `freevars`. With `shared`
+    cells of the names that are in `freevars` too are those, and no new ones.
     """
 
     name: str
@@ -39,6 +58,7 @@ class Shape:
     locals: tuple[str, ...]
     cellvars: tuple[str, ...]
     freevars: tuple[str, ...]
+    shared: bool = False
     _locals: dict[str, int] = field(init=False, repr=False, compare=False)
     _cells: dict[str, int] = field(init=False, repr=False, compare=False)
 
@@ -53,7 +73,8 @@ class Shape:
                 cells[name] = number
                 number += 1
         for name in self.freevars:
-            cells[name] = number
+            if not (self.shared and name in cells):
+                cells[name] = number
             number += 1
         object.__setattr__(self, "_locals", slots)
         object.__setattr__(self, "_cells", cells)
@@ -80,6 +101,7 @@ class Shape:
             locals=code.co_varnames[nargs:],
             cellvars=code.co_cellvars,
             freevars=code.co_freevars,
+            shared=continues(code),
         )
 
     def with_locals(self, first: Sequence[str], last: Sequence[str] = ()) -> "Shape":
@@ -122,13 +144,27 @@ class Shape:
         """Return the slot of a cell or free variable."""
         return self._cells[name]
 
+    def free(self, name: str) -> int:
+        """Return the slot of a free variable, also of one that has another slot as a cell."""
+        slots = len(self.varnames) + len(set(self.cellvars) - set(self.varnames))
+        return slots + self.freevars.index(name)
+
 
 def prologue(shape: Shape) -> list[Op]:
-    """Return what a function starts with: COPY_FREE_VARS, MAKE_CELL for each cell, RESUME."""
+    """Return what a function starts with: COPY_FREE_VARS, MAKE_CELL for each cell, RESUME.
+
+    Shared cells take the place of new ones. That they lie where a frame has its own makes them count as such: an empty
+    one is an unbound local variable.
+    """
     ops = []
     if shape.freevars:
         ops.append(Op(_COPY_FREE_VARS, len(shape.freevars), NO_POSITIONS, None))
     ops.extend(Op(_MAKE_CELL, Cell(name), NO_POSITIONS, None) for name in shape.cellvars)
+    if shape.shared:
+        for name in shape.cellvars:
+            if name in shape.freevars:
+                ops.append(Op(_LOAD_CELL, shape.free(name), NO_POSITIONS, None))
+                ops.append(Op(_STORE_FAST, Cell(name), NO_POSITIONS, None))
     line = shape.firstlineno
     ops.append(Op(_RESUME, 0, (line, line, 0, 0), None))
     return ops

@@ -103,17 +103,12 @@ def _store(tx: Machine, name: str, value: VariableTracker) -> None:
         tx.locals[name] = value
 
 
-@opcode("STORE_FAST", until=(3, 11))
-def store_fast_311(tx: Machine, inst: Instruction) -> None:
-    name: Any = inst.argval
-    tx.locals[name] = tx.pop()
-
-
-@opcode("STORE_FAST", since=(3, 12))
+@opcode("STORE_FAST")
 def store_fast(tx: Machine, inst: Instruction) -> None:
+    """A cell is put back by an inlined comprehension, or into its place where a frame goes on."""
     name: Any = inst.argval
     value = tx.pop()
-    if inst.arg in tx.decoded.cell_slots and isinstance(value, CellVariable):  # put back
+    if inst.arg in tx.decoded.cell_slots and isinstance(value, CellVariable):
         tx.locals.pop(name, None)
         tx.cells[name] = value
     else:
@@ -182,7 +177,8 @@ def delete_deref(tx: Machine, inst: Instruction) -> None:
 
 def _empty_cell(tx: Machine, inst: Instruction) -> NoReturn:
     name: Any = inst.argval
-    if name in tx.decoded.code.co_freevars:
+    code = tx.decoded.code
+    if name in code.co_freevars and name not in code.co_cellvars:
         where = "where it is not associated with a value in enclosing scope"
         tx.raise_(NameError, f"cannot access free variable '{name}' {where}")
     unbound_local(tx, name)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.table import Machine
+from dynacheck.places import is_engine
 from dynacheck.variables import exceptions
 from dynacheck.variables.base import ObservedException
 from dynacheck.variables.exceptions import ExceptionVariable
+from dynacheck.variables.tracebacks import Place
+
+
+def _goes_on(inst: Instruction) -> bool:
+    """Whether an instruction raises on what was raised before, which leaves no entry in the traceback."""
+    return inst.opname == "RERAISE" or (inst.opname == "RAISE_VARARGS" and inst.arg == 0)
 
 
 def unwind(tx: Machine, inst: Instruction, observed: ObservedException) -> bool:
@@ -21,8 +28,11 @@ def unwind(tx: Machine, inst: Instruction, observed: ObservedException) -> bool:
         False when no handler covers the instruction: the exception leaves the frame.
     """
     exception = observed.exception
-    if isinstance(exception, ExceptionVariable) and not exception.was_raised:
-        exceptions.raised(tx, exception)  # by a slot: chain it to the one being handled
+    if isinstance(exception, ExceptionVariable):
+        if not exception.was_raised:
+            exceptions.raised(tx, exception)  # by a slot: chain it to the one being handled
+        if not _goes_on(inst) and not is_engine(tx.decoded.code.co_filename):
+            exception.passed(tx, Place(tx.decoded.code, inst))
     handler = inst.handler
     if handler is None:
         return False

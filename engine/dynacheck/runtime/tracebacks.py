@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 
 from dynacheck import config
+from dynacheck.bytecode.assemble import continues
 from dynacheck.errors import InternalError
 from dynacheck.places import is_engine
-from dynacheck.translate.resume import continues
 
 
 def tidy(error: BaseException) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from dynacheck.bytecode.assemble import assemble
+from dynacheck.bytecode.assemble import assemble, continues
 from dynacheck.bytecode.build import Builder
 from dynacheck.bytecode.ops import Label
 from dynacheck.graph.recorder import CapturedGraph, GraphInput, GraphRecorder
@@ -124,7 +124,10 @@ class Codegen:
     # -- Emitter
     def own_cells(self, cells: dict[str, Any]) -> None:
         """Say which trackers are the frame's own cells."""
-        self._own_cells = {cell: name for name, cell in cells.items() if name in self.template.co_cellvars}
+        own = set(self.template.co_cellvars)
+        if continues(self.template):
+            own -= set(self.template.co_freevars)
+        self._own_cells = {cell: name for name, cell in cells.items() if name in own}
 
     def load_local(self, name: str) -> None:
         if name in self.template.co_cellvars:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import torch
 
 from dynacheck import reasons, versions
+from dynacheck.bytecode.assemble import continues
 from dynacheck.bytecode.by_code import ByCode
 from dynacheck.bytecode.decode import DecodedCode, decode
 from dynacheck.bytecode.flow import BlockKind, blocks
@@ -406,7 +407,11 @@ class Frame(Calls):
         return found
 
     def make_cell(self, name: str) -> None:
-        self.cells[name] = CellVariable(None, self.locals.pop(name, None))
+        value = self.locals.pop(name, None)
+        if name in self.code.co_freevars and continues(self.code):
+            self.cell(name)  # which what the frame goes on with has made
+        else:
+            self.cells[name] = CellVariable(None, value)
 
     def builtin(self, name: str) -> VariableTracker:
         return self.object(getattr(builtins, name))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Final
 
-from dynacheck.bytecode.assemble import Shape, assemble_shape, prologue
+from dynacheck.bytecode.assemble import CONTINUES, Shape, assemble_shape, prologue
 from dynacheck.bytecode.build import Builder
 from dynacheck.bytecode.by_code import ByCode
 from dynacheck.bytecode.copying import Copier
@@ -87,21 +87,9 @@ _resumes: ByCode[dict[tuple[int, ResumeLayout], ResumeCode]] = ByCode()
 _origins: ByCode[Origin] = ByCode()
 
 
-class _Mark:
-    """The constant that resume codes have, and with their constants whatever is made from them."""
-
-
-_MARK: Final = _Mark()
-
-
 def origin(code: CodeType) -> Origin | None:
     """Return where a resume code comes from; None for any other code object."""
     return _origins.get(code)
-
-
-def continues(code: CodeType) -> bool:
-    """Return whether frames of a code object, or of what it was rewritten from, go on with what another one began."""
-    return any(const is _MARK for const in code.co_consts)
 
 
 def attribute(code: CodeType, index: int) -> tuple[CodeType, int | None]:
@@ -253,8 +241,9 @@ class _Maker:
             kwonlyargcount=0,
             arguments=arguments,
             locals=others,
-            cellvars=(),
+            cellvars=self.original.co_cellvars,
             freevars=self.cells,
+            shared=True,
         )
 
     def line(self) -> int:
@@ -268,7 +257,7 @@ class _Maker:
     def make(self) -> ResumeCode:
         shape = self.shape()
         builder = self.builder
-        builder.const_index(_MARK)
+        builder.const_index(CONTINUES)
         builder.at(shape.firstlineno)
         self.rebuild_stack()
         kwnames = self.decoded[self.index].kwnames

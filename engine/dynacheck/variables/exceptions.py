@@ -6,10 +6,11 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dynacheck.guards import TypeIs
 from dynacheck.reasons import UNKNOWN_OPERATION
 from dynacheck.sources import CAttr, Node, type_lookup
 from dynacheck.variables import abstract
-from dynacheck.variables.base import CantRebuild, NotConstant, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import NotConstant, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.exception_fields import (
     KEYWORDS,
     PARTS,
@@ -23,6 +24,7 @@ from dynacheck.variables.exception_fields import (
 from dynacheck.variables.methods import BuiltinMethodVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, TupleVariable
+from dynacheck.variables.tracebacks import Place, TracebackVariable
 
 
 def build_exception(
@@ -46,19 +48,6 @@ def build_exception(
 def set_builtin_attribute(exception: BaseException, name: str, value: object) -> None:
     """Store an attribute of the builtin part of an exception (used by rewritten code)."""
     BaseException.__setattr__(exception, name, value)
-
-
-class TracebackVariable(VariableTracker):
-    """The traceback of an exception raised while tracing: an opaque object. Handlers may pass it on."""
-
-    __slots__ = ()
-    python_type = types.TracebackType
-
-    def nb_bool(self, tx: Tracer) -> bool:
-        return True
-
-    def reconstruct(self, to: Rebuilder) -> None:
-        raise CantRebuild("a traceback")
 
 
 class ExceptionVariable(UserObjectVariable):
@@ -106,7 +95,9 @@ class ExceptionVariable(UserObjectVariable):
         if self.node is not None:
             node = self.node.child(CAttr(name))
             if name == "__traceback__":
-                return tx.constant(None) if node.peek() is None else TracebackVariable(node)
+                if node.peek() is not None:
+                    tx.guard(node, TypeIs(types.TracebackType))
+                    return TracebackVariable(node=node)
             return tx.wrap(node)
         if name == "__suppress_context__":
             return tx.constant(False)
@@ -116,11 +107,21 @@ class ExceptionVariable(UserObjectVariable):
         """The items of `args`."""
         return abstract.iterate(tx, self.part(tx, "args"))
 
+    def passed(self, tx: Tracer, place: Place) -> None:
+        """It was raised there, or passed through."""
+        before = self.builtin.get("__traceback__")
+        if isinstance(before, TracebackVariable):
+            traceback = before.passed(place)
+        elif before is None and self.node is not None:  # whatever it is then
+            traceback = TracebackVariable((place,), tx.wrap(self.node.child(CAttr("__traceback__"))))
+        else:
+            traceback = TracebackVariable((place,))
+        self.set_part(tx, "__traceback__", traceback)
+
     def set_part(self, tx: Tracer, name: str, value: VariableTracker) -> None:
         """Store an attribute of the C part without checking it."""
         self.builtin[name] = value
-        if name != "__traceback__":
-            tx.mutated(self)
+        tx.mutated(self)
 
     # -- construction
     def initialize(
@@ -238,7 +239,7 @@ class ExceptionVariable(UserObjectVariable):
         return (*super().children(), *made, *self.builtin.values())
 
     def _store_parts(self, to: Rebuilder) -> None:
-        changed = [n for n, v in self.builtin.items() if n != "__traceback__" and self.given.get(n) is not v]
+        changed = [n for n, v in self.builtin.items() if self.given.get(n) is not v]
         # storing a cause suppresses the context, so that flag comes last
         for name in sorted(changed, key=lambda n: n == "__suppress_context__"):
             self._store_part(to, name, self.builtin[name])
@@ -453,7 +454,8 @@ def raised(tx: Tracer, exception: VariableTracker, cause: VariableTracker | None
     if cause is not None:
         set_cause(tx, instance, cause)
     chain(tx, instance, tx.handled_exception)
-    instance.set_part(tx, "__traceback__", TracebackVariable())
+    if not instance.was_raised:
+        instance.set_part(tx, "__traceback__", TracebackVariable())
     return instance
 
 

@@ -10,11 +10,10 @@ import unittest
 from importlib import import_module
 
 from dynacheck import _C
-from dynacheck.bytecode.assemble import assemble
+from dynacheck.bytecode.assemble import assemble, continues
 from dynacheck.bytecode.build import Builder
 from dynacheck.bytecode.copying import Copier, rebuild
 from dynacheck.bytecode.decode import decode
-from dynacheck.translate.resume import continues
 from splitting import layout_at, split
 
 COUNTS = {"rewritten": 0, "left": 0}

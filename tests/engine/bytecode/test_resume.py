@@ -106,7 +106,7 @@ def test_names_lines_and_arguments():
         code.co_qualname,
     )  # in tracebacks, logs and reports
     assert new.co_filename == code.co_filename
-    assert new.co_freevars == code.co_cellvars + code.co_freevars and not new.co_cellvars
+    assert new.co_freevars == code.co_cellvars + code.co_freevars and new.co_cellvars == code.co_cellvars
     assert new.co_varnames[: new.co_argcount] == (
         *(f"___stack{i}" for i in range(len(resume.stack))),
         *resume.locals,

@@ -25,6 +25,10 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
         "threads that call at once share one entry",
         {"graphs": 1, "recompiles": 0, "entries": 1},
     ),
+    "raises_after_a_write": (
+        "an operator that may raise in a `try` breaks where the graph has written before: torch raises past the handler",
+        {"graphs": 0, "entries": 0},
+    ),
     "first_in_dispatch_mode": ("a call under a mode doesn't leave the function eager for good", {}),
     "vmap_first": ("a call under vmap doesn't leave the function eager for good", {}),
     "vmap_between": ("a call under vmap doesn't leave the function eager for good", {}),

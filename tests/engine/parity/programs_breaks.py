@@ -449,3 +449,47 @@ def _():
         return x
 
     return f, xs(3, 4, 5)
+
+
+def rows_of(*numbers):
+    return [(torch.ones(3, 2), torch.tensor([number])) for number in numbers]
+
+
+@program("raises_in_a_try", 37, graphs=1, frames=(1, 1), torch_differs="the handler is passed")
+def _():
+    def f(table, index):
+        try:
+            return torch.nn.functional.embedding(index, table) + 1
+        except IndexError:
+            return table - 1
+
+    return f, rows_of(1, 7, 2)
+
+
+@program("raises_in_an_else", 37, graphs=1, frames=(1, 1), torch_differs="the handler is passed")
+def _():
+    def f(table, index):
+        try:
+            try:
+                found = table[index]
+            finally:
+                table = table + 1
+        except IndexError:
+            found = table
+        else:
+            found = found + table.sum()
+        return found * 2
+
+    return f, rows_of(7, 1, 7)
+
+
+@program("raises_after_a_write", 37, graphs=1, frames=(1, 1), torch_differs="the handler is passed")
+def _():
+    def f(table, index):
+        table.mul_(2)
+        try:
+            return torch.nn.functional.embedding(index, table)
+        except IndexError:
+            return table - 1
+
+    return f, rows_of(1, 7, 2)
