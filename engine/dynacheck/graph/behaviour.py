@@ -48,9 +48,11 @@ def _name(target: Any) -> str:
 
 
 def _is_torchs(target: Any) -> bool:
-    """Whether it is known what an operator does: those of users may do anything."""
+    """Whether it is known what an operator does: those of users, and functions that are arguments, may do anything."""
     if isinstance(target, str):
         return True
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return False
     if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         return str(target).startswith(("aten.", "prims."))
     module = getattr(target, "__module__", None) or "torch"
