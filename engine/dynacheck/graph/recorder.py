@@ -203,12 +203,12 @@ class GraphRecorder:
             self._removable.add(node)
         return node
 
-    def own(self, node: torch.fx.Node, value: TensorRef | None = None) -> torch.fx.Node:
+    def own(self, node: torch.fx.Node, value: Any = None) -> torch.fx.Node:
         """A node as this graph has it.
 
         Args:
             node: a node of this graph, or of one around it.
-            value: the tensor it stands for, if it does.
+            value: what it stands for.
 
         Returns:
             A node of this graph.

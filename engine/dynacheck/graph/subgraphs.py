@@ -52,14 +52,14 @@ class SubgraphRecorder(GraphRecorder):
         """The placeholder that the outermost graph has for a source; `own` makes it an input here."""
         return self.parent.add_input(node, value, line)
 
-    def own(self, node: torch.fx.Node, value: TensorRef | None = None) -> torch.fx.Node:
+    def own(self, node: torch.fx.Node, value: Any = None) -> torch.fx.Node:
         """A node of this graph, or the input that stands for a node of a graph around it."""
         if node.graph is self.graph:
             return node
         outer = self.parent.own(node, value)
         known = self.lifted.get(outer)
         if known is None:
-            if value is not None and value.facts.has_symbols:
+            if isinstance(value, TensorRef) and value.facts.has_symbols:
                 self._lift_sizes(value)
             known = self.lifted[outer] = (self._new_input(outer.name), value)
         return known[0]

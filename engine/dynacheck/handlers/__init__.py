@@ -19,6 +19,7 @@ from dynacheck.handlers import (
     torch_autograd,
     torch_distributions,
     torch_foreach,
+    torch_func,
     torch_functions,
 )
 from dynacheck.variables import literals, views
@@ -43,6 +44,7 @@ __all__ = [
     "torch_autograd",
     "torch_distributions",
     "torch_foreach",
+    "torch_func",
     "torch_functions",
     "views",
 ]

@@ -197,9 +197,9 @@ def _parameter(tx: Tracer, recorder: SubgraphRecorder, ref: TensorRef) -> Variab
     return tx.wrap_result(recorder.argument("arg"), ref)
 
 
-def _operands(tx: Tracer, lifted: dict[Any, Any]) -> list[VariableTracker]:
+def lifted_values(tx: Tracer, lifted: dict[Any, Any]) -> list[VariableTracker]:
     """Trackers of lifted values."""
-    return [tx.wrap_result(node, value) for node, value in lifted.items()]
+    return [v if isinstance(v, VariableTracker) else tx.wrap_result(node, v) for node, v in lifted.items()]
 
 
 def _record(
@@ -234,7 +234,7 @@ def cond(tx: Tracer, pred: Arg, true_fn: Arg, false_fn: Arg, operands: Arg | Non
         one.refuse(tx, "its functions return different structures")
     lifted = union([one.recorder, other.recorder])
     modules = [body.module(tx, lifted) for body in (one, other)]
-    results = _record(tx, cond_op, one, [pred, *modules, TupleVariable(_operands(tx, lifted))])
+    results = _record(tx, cond_op, one, [pred, *modules, TupleVariable(lifted_values(tx, lifted))])
     return structures.unflatten(tx, one.shape, results)
 
 
@@ -246,7 +246,7 @@ def while_loop(tx: Tracer, cond_fn: Arg, body_fn: Arg, carried: Arg, additional:
     step.trace(tx, body_fn, [], [on_its_own(value.ref.facts) for value in inputs])
     lifted = union([test.recorder, step.recorder])
     modules = [body.module(tx, lifted) for body in (test, step)]
-    extra = TupleVariable(_operands(tx, lifted))
+    extra = TupleVariable(lifted_values(tx, lifted))
     results = _record(tx, while_loop_op, step, [*modules, TupleVariable(inputs), extra])
     return structures.unflatten(tx, step.shape, results)
 
@@ -274,7 +274,7 @@ def _over_items(
     lifted = union([body.recorder])
     module = body.module(tx, lifted)
     parts: list[VariableTracker] = [ListVariable(list(part)) for part in given]
-    parts.append(TupleVariable(_operands(tx, lifted)))
+    parts.append(TupleVariable(lifted_values(tx, lifted)))
     return structures.unflatten(tx, body.shape, _record(tx, operator, body, [module, *parts]))
 
 

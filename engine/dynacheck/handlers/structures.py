@@ -48,6 +48,11 @@ def _items(tx: Tracer, value: VariableTracker) -> list[VariableTracker]:
     return list(iter(lambda: iterator.tp_iternext(tx), None))
 
 
+def count(shape: Shape) -> int:
+    """How many leaves a structure of that shape has."""
+    return 1 if shape == LEAF else sum(map(count, shape[2]))
+
+
 def unflatten(tx: Tracer, shape: Shape, leaves: Sequence[VariableTracker]) -> VariableTracker:
     """A new structure.
 

@@ -17,7 +17,7 @@ from dynacheck.graph.recorder import CapturedGraph, GraphInput, GraphRecorder
 from dynacheck.sources import Node
 from dynacheck.translate.effects import SideEffects
 from dynacheck.translate.frame import Frame
-from dynacheck.variables.base import LazyVariable, VariableTracker
+from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
 from dynacheck.variables.functions import VARARGS, VARKEYWORDS
 from dynacheck.variables.walk import reachable
 
@@ -262,7 +262,10 @@ class Codegen:
         self.build.store_fast(name)
 
     def graph_output(self, value: VariableTracker) -> None:
-        node = value.as_proxy(self.tx)
+        try:
+            node = value.as_proxy(self.tx)
+        except GraphBreak as escaped:
+            raise CantRebuild(f"a tensor made in a function that an operator takes ({escaped})") from None
         if not hasattr(node, "op"):  # a symbolic number
             node = self.recorder.symbolic(node)
             if not hasattr(node, "op"):

@@ -291,12 +291,12 @@ class Tracing(Tracer):
     def graph_input(self, node: Node, ref: TensorRef) -> Any:
         return self.attempt.graph.add_input(node, ref, self.where())
 
-    def graph_node(self, node: Any, ref: TensorRef) -> Any:
+    def graph_node(self, node: Any, value: Any) -> Any:
         graph = self.attempt.graph
         if node.graph is graph.graph:
             return node
         try:
-            return graph.own(node, ref)
+            return graph.own(node, value)
         except Escaped:
             self.break_(reasons.ESCAPED_VALUE)
 

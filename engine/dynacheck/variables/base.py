@@ -325,8 +325,8 @@ class Tracer(Protocol):
     def graph_input(self, node: Node, ref: TensorRef) -> Any:
         """The fx.Node of a sourced tensor."""
 
-    def graph_node(self, node: Any, ref: TensorRef) -> Any:
-        """The fx.Node of a tensor in the graph that is being recorded, which may be a function's inside of another."""
+    def graph_node(self, node: Any, value: Any) -> Any:
+        """A value's fx.Node in the graph that is being recorded, which may be a function's inside of another."""
 
     def function_graph(self, *arguments: VariableTracker, pure: bool = True) -> AbstractContextManager[Any]:
         """Record a function that an operator takes: the graph is the function's (a SubgraphRecorder) in the block.

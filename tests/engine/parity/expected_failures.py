@@ -17,6 +17,11 @@ EXPECTED_FAILURES: dict[str, str] = {
     "101_time_in_forward": "bound methods that cross a break are guarded by their parts, not a weak id: fewer recompiles",
 }
 
+UNDER_TRANSFORM = (
+    "a function that is called under a transform runs as it is; torch translates it to its first operation",
+    {"graphs": 2, "recompiles": 0, "entries": 2},
+)
+
 # Never, since torch is wrong, or gives up for good: results are plain Python's, figures not torch's.
 # Program or case name -> why, and the figures wanted instead where they are settled.
 ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
@@ -30,6 +35,10 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
         {"graphs": 0, "entries": 0},
     ),
     "first_in_dispatch_mode": ("a call under a mode doesn't leave the function eager for good", {}),
+    "func_grad_prints": UNDER_TRANSFORM,
+    "func_vmap_prints": UNDER_TRANSFORM,
+    "func_jacfwd_prints": UNDER_TRANSFORM,
+    "func_grad_of_branch": UNDER_TRANSFORM,
     "vmap_first": ("a call under vmap doesn't leave the function eager for good", {}),
     "vmap_between": ("a call under vmap doesn't leave the function eager for good", {}),
     "operation_or_nothing": (

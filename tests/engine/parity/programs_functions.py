@@ -2,7 +2,8 @@
 
 import torch
 from parity.harness import registry
-from torch._higher_order_ops import scan, while_loop
+from torch import func
+from torch._higher_order_ops import associative_scan, scan, while_loop
 from torch._higher_order_ops.map import map as map_items
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
@@ -211,3 +212,130 @@ def _():
             return checkpoint_sequential(self.layers, 2, x, use_reentrant=False)
 
     return Net(), xs((2, 3), (2, 3))
+
+
+def _transformed(name, fn, calls, **figures):
+    @program(name, 38, **{"graphs": 1, **figures})
+    def _():
+        return fn, calls()
+
+
+class Made:
+    """What transforms are tried on."""
+
+    weight = torch.tensor([1.0, 2.0, 3.0])
+
+
+TRIPLES = lambda: [(torch.ones(3),), (torch.full((3,), 2.0),)]  # noqa: E731
+SIZES = lambda: xs((2, 3), (4, 3), (5, 3))  # noqa: E731
+
+_transformed("func_grad", lambda x: func.grad(lambda v: (v * Made.weight).sin().sum())(x), TRIPLES)
+_transformed(
+    "func_grad_aux",
+    lambda x: func.grad(lambda v, d: ((v * d["a"]).sum(), {"k": v * 2}), argnums=(1, 0), has_aux=True)(
+        x, {"a": x + 1}
+    ),
+    TRIPLES,
+)
+_transformed("func_grad_and_value", lambda x: func.grad_and_value(lambda v: v.cos().sum())(x), TRIPLES)
+_transformed(
+    "func_second_derivative",
+    lambda x: func.grad(lambda v: func.grad(lambda u: (u * v).sin().sum())(v).sum())(x),
+    TRIPLES,
+)
+_transformed(
+    "func_vmap", lambda x: func.vmap(lambda v: v * Made.weight + v.sum())(x), SIZES, graphs=2, recompiles=1
+)
+_transformed(
+    "func_vmap_dims",
+    lambda x: func.vmap(lambda a, b: (a * b["k"], [a.sum()]), in_dims=(1, {"k": None}), out_dims=(1, [0]))(
+        x, {"k": x[:, 0]}
+    ),
+    lambda: xs((3, 3)),
+)
+_transformed("func_vmap_random", lambda x: func.vmap(lambda v: v + torch.rand(3), randomness="different")(x), SIZES,
+             graphs=2, recompiles=1)  # fmt: skip
+_transformed(
+    "func_per_sample_gradients",
+    lambda x: func.vmap(func.grad(lambda w, v: (w * v).sin().sum()), in_dims=(None, 0))(Made.weight, x),
+    lambda: xs((2, 3), (2, 3)),
+)
+_transformed("func_jvp", lambda x: func.jvp(lambda v: (v * Made.weight).sin(), (x,), (x * 2,)), TRIPLES)
+
+
+def _pulled_back(x):
+    out, pullback = func.vjp(lambda v: (v * Made.weight).sin(), x)
+    return out, pullback(out * 2), pullback(torch.ones_like(out))
+
+
+_transformed("func_vjp", _pulled_back, TRIPLES)
+_transformed(
+    "func_jacrev", lambda x: func.jacrev(lambda a, b: (a * b, b.sum()), argnums=(0, 1))(x, x * 2), TRIPLES
+)
+_transformed("func_jacfwd", lambda x: func.jacfwd(lambda v: v.sin() * Made.weight)(x), TRIPLES)
+_transformed("func_hessian", lambda x: func.hessian(lambda v: (v.sin() * v).sum())(x), TRIPLES)
+_transformed("func_made_outside", func.grad(lambda v: v.sin().sum()), TRIPLES)
+_transformed("func_vmap_made_outside", func.vmap(lambda v: v.sin().sum()), lambda: xs((2, 3), (2, 3)))
+
+
+@program("func_functional_call", 38, graphs=1)
+def _():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            weights = {name: found * 2 for name, found in self.linear.named_parameters()}
+
+            def loss(weights, x):
+                return func.functional_call(self.linear, weights, (x,)).pow(2).sum()
+
+            return func.grad(loss)(weights, x)
+
+    return Net(), xs(3, 3)
+
+
+def _breaking(name, transform, **figures):
+    @program(name, 38, **{"graphs": 2, "breaks": 3, **figures})
+    def _():
+        def inner(v):
+            print("inner")
+            return v.sin().sum()
+
+        def f(x):
+            y = x + 1
+            return transform(inner)(y) * 2
+
+        return f, xs(3, 3)
+
+
+_breaking("func_grad_prints", func.grad)
+_breaking("func_vmap_prints", func.vmap)
+_breaking("func_jacfwd_prints", func.jacfwd)
+
+
+@program("func_grad_of_branch", 38, graphs=2, breaks=3)
+def _():
+    def f(x):
+        return func.grad(lambda v: v.sum() if v.sum() > 0 else v.sin().sum())(x * 2) + 1
+
+    return f, TRIPLES()
+
+
+@program("func_vmap_side_effect", 38, graphs=2, recompiles=1)
+def _():
+    seen = []
+
+    def f(x):
+        return func.vmap(lambda v: seen.append(tuple(v.shape)) or v.sin())(x), len(seen)
+
+    return f, xs((2, 3), (2, 3))
+
+
+@program("associative_scanned", 38, graphs=1)
+def _():
+    def f(x):
+        return associative_scan(lambda a, b: a * b, x, dim=0, combine_mode="generic")
+
+    return f, xs((4, 3), (4, 3))
