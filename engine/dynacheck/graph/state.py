@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import overrides
+from torch.utils import _device as torch_device
 from torch.utils._device import DeviceContext
 
 _AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "xla", "mtia", "ipu", "privateuseone")
@@ -161,6 +162,7 @@ def preserved(devices: Sequence[torch.device] | None = None) -> Iterator[Ambient
     """
     snapshot = ambient()
     modes = tuple(_mode_stack())
+    device = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None), torch_device.CURRENT_DEVICE
     with torch._C.DisableTorchFunction():
         full = _autocast_full()
         cache = torch.is_autocast_cache_enabled()
@@ -174,6 +176,7 @@ def preserved(devices: Sequence[torch.device] | None = None) -> Iterator[Ambient
                 torch._C._pop_torch_function_stack()
             for mode in modes:
                 torch._C._push_on_torch_function_stack(mode)
+        torch._GLOBAL_DEVICE_CONTEXT.device_context, torch_device.CURRENT_DEVICE = device
         with torch._C.DisableTorchFunction():
             if ambient() != snapshot or _autocast_full() != full:
                 _restore(snapshot, full)

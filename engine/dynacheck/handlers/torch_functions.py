@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import Any, Final
 
 import torch
 
 from dynacheck.handlers.registry import handles
+from dynacheck.reasons import TENSOR_KIND
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.contexts import (
@@ -152,6 +154,26 @@ def iinfo(
     return InfoVariable(torch.iinfo(given.as_constant(tx)))
 
 
+# -- settings, which hold in the trace, in the graph behind their call, and after the frame
+def _setting(setter: Any) -> None:
+    @handles(setter)
+    def change(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+        values = [a.as_constant(tx) for a in args]
+        named = {name: a.as_constant(tx) for name, a in kwargs.items()}
+        try:
+            setter(*values, **named)
+        except (RuntimeError, TypeError) as error:
+            tx.raise_(type(error), *error.args)
+        apply = partial(setter, **named) if named else setter
+        tx.graph.call("call_function", setter, values, named)
+        tx.effects.defer(apply, *args)
+        return tx.constant(None)
+
+
+for _fn in (torch.set_default_dtype, torch.set_default_device, torch.use_deterministic_algorithms):
+    _setting(_fn)
+
+
 # -- context managers
 @handles(torch.no_grad)
 def no_grad(tx: Tracer, orig_func: VariableTracker | None = None) -> VariableTracker | None:
@@ -229,6 +251,21 @@ def nullcontext(tx: Tracer, enter_result: VariableTracker | None = None) -> Vari
 @handles(torch.profiler.record_function, torch.autograd.profiler.profile, torch.profiler.profile)
 def record_function(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
     return NullContextVariable(contextlib.nullcontext)
+
+
+# -- quantized tensors, which metadata propagation takes for plain ones
+@handles(
+    torch.quantize_per_tensor,
+    torch.quantize_per_channel,
+    torch.quantize_per_tensor_dynamic,
+    torch._empty_affine_quantized,
+    torch._empty_per_channel_affine_quantized,
+    torch._make_per_tensor_quantized_tensor,
+    torch._make_per_channel_quantized_tensor,
+    lazy=True,
+)
+def quantize(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    tx.break_(TENSOR_KIND, what="quantized")
 
 
 # -- checks and notices

@@ -8,6 +8,7 @@ from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.table import NULL, Machine, opcode
 from dynacheck.variables.base import VariableTracker
 from dynacheck.variables.cells import CellVariable
+from dynacheck.variables.wrap import look_at_kind
 
 
 @opcode("LOAD_CONST")
@@ -132,8 +133,11 @@ def store_fast_load_fast(tx: Machine, inst: Instruction) -> None:
 @opcode("DELETE_FAST")
 def delete_fast(tx: Machine, inst: Instruction) -> None:
     name: Any = inst.argval
-    if tx.locals.pop(name, None) is None:
+    found = tx.locals.pop(name, None)
+    if found is None:
         unbound_local(tx, name)
+    if not name.startswith("___"):  # a local of the user's
+        look_at_kind(tx, found)  # as torch does
 
 
 # -- cells

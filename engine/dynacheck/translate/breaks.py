@@ -13,6 +13,7 @@ from dynacheck.opcodes.table import NULL
 from dynacheck.reasons import Reason
 from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame, WithBlock
+from dynacheck.translate.leaving import look_at
 from dynacheck.translate.resume import ResumeLayout, call_resume, resume_code, spill_stack, why_not_resumable
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.variables.base import GraphBreak, VariableTracker
@@ -93,6 +94,8 @@ class Split:
         """Append the code."""
         self.check()
         frame, inst, codegen = self.frame, self.inst, self.codegen
+        jump = inst.opname in JUMPS or inst.opname in KEEPING_JUMPS
+        look_at(frame, frame.stack, 1 if jump else pops_of(inst, self._leaves()))
         for block in reversed(self.blocks):
             assert isinstance(block.manager, ContextVariable)
             block.manager.leave(frame)

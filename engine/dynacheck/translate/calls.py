@@ -396,7 +396,7 @@ class Calls(Tracing):
         assert module.node is not None
         attempt.modules.append((module.node.path, module.cls))
         try:
-            if module.has_plain_call():
+            if module.has_plain_call(self):
                 module.guard_no_hooks(self)
                 return self.call(module.tp_getattro(self, "forward"), args, kwargs)
             return self.call(module.tp_getattro(self, "_call_impl"), args, kwargs)

@@ -22,9 +22,11 @@ from dynacheck.sources import CellContents, DictAttr, FrameView, Global, Node, R
 from dynacheck.translate.breaks import Split
 from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame
+from dynacheck.translate.leaving import look_at
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker, break_text
+from dynacheck.variables.wrap import look_at_kind
 
 MAX_ATTEMPTS = 200
 
@@ -144,6 +146,10 @@ def _finished(attempt: Attempt, request: TranslateRequest, ambient: AmbientState
     if how == "return":
         if not (attempt.graph.calls or request.fullgraph or ASKED_WHETHER_COMPILED in attempt.state):
             return Translation("plain", build_program(attempt.root, ambient), root=attempt.root)
+        if not attempt.graph.calls:
+            for found in frame.locals.values():
+                look_at_kind(frame, found)
+        look_at(frame, [value], 1)
     else:
         inst, broke = value
         if request.fullgraph:

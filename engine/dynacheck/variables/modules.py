@@ -95,7 +95,7 @@ class NNModuleVariable(UserObjectVariable):
     ) -> VariableTracker:
         return tx.call_module(self, args, kwargs)
 
-    def has_plain_call(self) -> bool:
+    def has_plain_call(self, tx: Tracer) -> bool:
         """Whether calling it is `nn.Module.__call__` with no hooks: then a call is `forward`."""
         if type_lookup(self.cls, "__call__") is not _MODULE_CALL or "_call_impl" in self.value.__dict__:
             return False
@@ -105,6 +105,8 @@ class NNModuleVariable(UserObjectVariable):
         if modules._global_forward_hooks or modules._global_forward_pre_hooks:
             return False
         if modules._global_backward_hooks or modules._global_backward_pre_hooks:
+            return False
+        if any(self.changed(tx, hooks) is not None for hooks in HOOKS):
             return False
         attributes = self.value.__dict__
         return attributes.get("_compiled_call_impl") is None and not any(attributes.get(h) for h in HOOKS)

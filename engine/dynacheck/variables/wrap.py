@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import random
 import threading
@@ -17,7 +18,7 @@ from dynacheck import reasons
 from dynacheck.graph.facts import UnsupportedTensor
 from dynacheck.guards import CodeIs, EnumIs, Is, TypeIs, ValueIs
 from dynacheck.sources import ABSENT, CAttr, Node, type_lookup
-from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.base import GraphBreak, LazyVariable, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.classes import ClassVariable, PythonModuleVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
@@ -54,6 +55,19 @@ def wraps(*types_: type) -> Callable[[Wrapper], Wrapper]:
 IDENTITY_FREE: Final = frozenset(
     {int, float, str, bytes, bool, complex, type(None), type(...), tuple, frozenset, slice, range}
 )
+
+
+UNREAD: Final = frozenset({int, float, bool, str})
+"""Types whose values pass through a frame without a guard of the value."""
+
+
+def look_at_kind(tx: Tracer, value: VariableTracker) -> None:
+    """Guard what tells a value's kind: all that wrapping guards, but of a number or a string only the type."""
+    if isinstance(value, LazyVariable) and value.real is None and value.get_type() in UNREAD:
+        tx.guard(value.node, TypeIs(value.get_type()))
+        return
+    with contextlib.suppress(GraphBreak):  # a kind of value without a model passes as it is
+        value.realize(tx)
 
 
 def wrap_value(tx: Tracer, node: Node) -> VariableTracker:

@@ -8,7 +8,6 @@ EXPECTED_FAILURES: dict[str, str] = {
     "format_size_unused": "formatting a size specialises it at once, also where the text is never used",
     "format_size_returned": "formatting a size specialises it instead of breaking",
     "19_box_size_from_int_of_tensor": "one recompile fewer: the second size is a symbol from the start",
-    "44_generator_under_custom_context": "set_default_dtype isn't modelled",
     "46_numpy_scalar_argument": "numpy values aren't modelled",
     "48_hook_removed_and_readded": "the ids of hooks are part of the guards, so that adding one again recompiles",
     "49_disabled_hook": "the frame below a break in a hook isn't translated again",

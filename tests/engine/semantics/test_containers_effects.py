@@ -202,15 +202,17 @@ def test_lists_are_guarded_by_length():
     assert len(graphs) == 2
 
 
-def test_unread_containers_leave_no_guard():
+@pytest.mark.parametrize(("returned", "expected"), [(False, 1), (True, 3)])
+def test_unread_containers_are_guarded_when_they_are_returned(returned, expected):
     def fn(x, a, d):
-        return x + 1, a, d
+        kept = a, d
+        return (x + 1, kept) if returned else (x + 1, None)
 
     run, graphs = compiled(fn)
     for a, d in (([1], {}), ((), {"k": 1}), (None, 5)):
-        _, first, second = run(torch.ones(1), a, d)
-        assert first is a and second is d
-    assert len(graphs) == 1
+        _, kept = run(torch.ones(1), a, d)
+        assert not returned or (kept[0] is a and kept[1] is d)
+    assert len(graphs) == expected
 
 
 def test_sets_are_guarded_by_their_elements():
