@@ -10,6 +10,7 @@ works on the installed torch.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import sys
@@ -89,6 +90,7 @@ class Redirection:
         self._wrappers: weakref.WeakSet[FunctionType] = weakref.WeakSet()
         self._compiled: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
         self._lock = threading.RLock()
+        self._aside = threading.local()
         self._originals: dict[str, FunctionType] = {}
         self._close: list[Callable[[], None]] = []
         self._seam: CodeType | None = None
@@ -124,6 +126,20 @@ class Redirection:
             for wrapper in list(self._wrappers):
                 self._put(wrapper, self._seam)
 
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """While the block runs, this thread's compiles are torch's own: for an engine that asks torch."""
+        before = getattr(self._aside, "on", False)
+        self._aside.on = True
+        try:
+            yield
+        finally:
+            self._aside.on = before
+
+    @property
+    def _redirects(self) -> bool:
+        return self._target is not None and not getattr(self._aside, "on", False)
+
     def stop(self) -> None:
         """Give every function its own code back."""
         self._target = self._reset = None
@@ -142,7 +158,7 @@ class Redirection:
 
     def _on_torch_compile(self, model: Any = None, **kwargs: Any) -> Any:
         target = self._target
-        if target is None or kwargs.get("disable"):
+        if target is None or not self._redirects or kwargs.get("disable"):
             return self._originals["compile"](model, **kwargs)
         if model is None:
             return functools.partial(self._decorate, kwargs)
@@ -170,7 +186,7 @@ class Redirection:
             made = original(ctx, fn)
             if isinstance(made, FunctionType) and made.__code__ is code:
                 self._register([made])
-                if self._target is not None and self._seam is not None:
+                if self._redirects and self._seam is not None:
                     self._put(made, self._seam)
             return made
 
@@ -197,7 +213,7 @@ class Redirection:
         with self._lock:
             have = self._compiled.get(key)
             if have is None:
-                have = self._compiled[key] = (target(_subject(fn), **_keywords(ctx)), ctx, fn)
+                have = self._compiled[key] = (target(subject(fn), **_keywords(ctx)), ctx, fn)
         return have[0]
 
     def _check(self, eval_frame: ModuleType) -> str | None:
@@ -225,7 +241,7 @@ class Redirection:
                 return f"torch {version}: compiled functions can't be found"
 
             def arrive(ctx: Any, fn: Any) -> Callable[[int], None]:
-                return lambda x: seen.append((_keywords(ctx), _subject(fn), x))
+                return lambda x: seen.append((_keywords(ctx), subject(fn), x))
 
             wrapper.__code__ = _code_calling(code, arrive, "self, fn")
             wrapper(3)
@@ -241,7 +257,7 @@ def _constants(function: Any) -> Iterator[Any]:
     return iter(getattr(function, "__wrapped__", function).__code__.co_consts)
 
 
-def _subject(fn: Any) -> Any:
+def subject(fn: Any) -> Any:
     """What was compiled; torch puts a frame of its own around modules of torch.nn."""
     wrapped = getattr(fn, "__wrapped__", None)
     code = getattr(fn, "__code__", None)

@@ -77,10 +77,9 @@ class Builder:
         code: ev.CodeRef = event.code
         return self.targets.get(event.call, code) if places.is_engine(code.file) else code
 
-    def changes(self, rows: Sequence[ev.ChangeRow], *, decided: bool) -> tuple[Change, ...]:
-        rows = [
-            replace(r, file="", line=0, text="") if places.is_engine(r.file) else self._tidy(r) for r in rows
-        ]
+    def changes(self, rows: Sequence[ev.ChangeRow], *, decided: bool, event: Any) -> tuple[Change, ...]:
+        code = self.named(event) if places.is_engine(event.code.file) else None
+        rows = [through_wrapper(self._tidy(row), code) for row in rows]
         return tuple(
             Change(
                 row.source, row.kind, row.then, row.now, self.name(row.file) if row.file else "", row.line,
@@ -142,9 +141,11 @@ class Builder:
         if not event.recompile:
             return
         self.again.add((self.epoch, str(event.compile_id)))
-        rows = tuple(self.changes(_rows_of(miss), decided=i == 0) for i, miss in enumerate(event.misses))
+        rows = tuple(
+            self.changes(_rows_of(miss), decided=i == 0, event=event) for i, miss in enumerate(event.misses)
+        )
         nearest = rows[0] if rows else ()
-        kind, source = (nearest[0].kind, nearest[0].source) if nearest else ("other", "unknown")
+        kind, source = (nearest[0].kind, _key_source(nearest[0])) if nearest else ("other", "unknown")
         self.recompiles.append(
             Recompile(
                 f"recompile:{kind}:{source}@{file}:{code.qualname}",
@@ -202,7 +203,7 @@ class Builder:
         )
 
     def ran_eagerly(self, event: ev.RanEagerly) -> None:
-        rows = self.changes(_rows_of(event.misses[0]), decided=True) if event.misses else ()
+        rows = self.changes(_rows_of(event.misses[0]), decided=True, event=event) if event.misses else ()
         message = self.limits.get((event.code, id(event.code.code)), "") if event.cause == "limit" else ""
         self._eager(event, self.named(event), event.cause, message or title_of(event.reason), rows)
 
@@ -228,6 +229,42 @@ class Builder:
 
     def was_reset(self, event: ev.WasReset) -> None:
         self.epoch += 1
+
+
+def through_wrapper(row: ev.ChangeRow, ref: ev.CodeRef | None) -> ev.ChangeRow:
+    """A failed guard of the frame that an engine puts around what has none of its own, in the words of what is called.
+
+    Args:
+        row: a guard on `fn`, `args` or `kwargs` of such a frame.
+        ref: what is called; None if the guard is of the user's own frame.
+    """
+    if places.is_engine(row.file):
+        row = replace(row, file="", line=0, text="")
+    if ref is None or ref.code is None:
+        return row
+    code = ref.code
+    names = code.co_varnames[: code.co_argcount]
+    method = names[:1] == ("self",)
+
+    def name(match: re.Match[str]) -> str:
+        if match["fn"]:
+            return "self" if method else "fn"
+        if match["key"]:
+            return match["key"]
+        place = int(match["place"]) + method
+        return names[place] if place < len(names) else match[0]
+
+    return replace(row, source=_WRAPPED.sub(name, row.source), detail=_WRAPPED.sub(name, row.detail))
+
+
+_WRAPPED = re.compile(r"(?<![\w.])(?:(?P<fn>fn)\b|args\[(?P<place>\d+)\]|kwargs\['(?P<key>\w+)'\])")
+
+
+def _key_source(change: Change) -> str:
+    """The source as cause keys have it: of a relation, its values in one order, whichever engine found it."""
+    if change.kind not in ("expression", "aliasing"):
+        return change.source
+    return ", ".join(sorted(set(change.source.split(", "))))
 
 
 def _rows_of(miss: ev.EntryMiss) -> tuple[ev.ChangeRow, ...]:

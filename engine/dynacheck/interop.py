@@ -74,7 +74,8 @@ def torch_rule(obj: Any) -> tuple[str, Any] | None:
         ("_allowed_callable_ids", "allow"),
         ("_disallowed_callable_ids", "disallow"),
     ):
-        # torch fills these tables itself when they are first read: only what users added is asked for
+        # torch fills these tables itself when they are first read: only what users added is asked for, and
+        # what torch itself adds, its compiler's own functions, has handlers
         table = getattr(rules, name, None)
         ids = getattr(table, "function_ids", None)
         if ids and id(obj) in ids and not str(getattr(obj, "__module__", "")).startswith("torch._dynamo"):

@@ -204,3 +204,80 @@ AMBIENT_STATE = Reason("DC306", "ambient state", "Not traced while {what} is act
 GRAPH_RAISED = Reason(
     "DC307", "the graph raised", "The graph raised while it ran: the frame ran again as it is.", "", ""
 )
+
+_ALSO: dict[Reason, tuple[str, ...]] = {
+    DATA_DEPENDENT_BRANCH: (
+        "Data-dependent branching with non-constant __bool__",
+        "Data-dependent assertion failed (cannot compile partial graph)",
+        "torch.fx.experimental.symbolic_shapes.guard_scalar branch not supported",
+    ),
+    SCALAR_OUTPUT: (
+        "Tensor.tolist() with non-integer tensor",
+        "nb_int_impl not implemented",
+        "nb_float_impl not implemented",
+    ),
+    DISABLED_CALL: ("Skip inlining `torch.compiler.disable()`d function",),
+    SKIPPED_CALL: (
+        "Attempted to inline function marked as skipped",
+        "Attempted to inline function marked as skipped (SkipFunctionVariable)",
+        "Import failure",
+        "Invalid call to __build_class__",
+    ),
+    UNKNOWN_CALL: (
+        "Unsupported method call",
+        "Attempted to copy.deepcopy a tensor",
+        "copy.deepcopy()",
+        "Unhandled args for method",
+        "can't handle functions not implemented in python ",
+        "invalid call to builtin op handler",
+        "unimplemented builtin op on tensor arguments",
+        "Unsupported function call (delayed)",
+        "id() with unsupported args",
+        "call_id() without associated real value",
+        "Unhandled tensor method",
+    ),
+    UNKNOWN_ATTRIBUTE: (
+        "getattr with no source",
+        "Unsupported hasattr call",
+        "Unable to resolve super getattr",
+    ),
+    UNKNOWN_OPCODE: (
+        "LOAD_BUILD_CLASS bytecode not supported",
+        "Missing CALL_INTRINSIC_1 handler",
+        "Missing CALL_INTRINSIC_2 handler",
+    ),
+    DYNAMIC_SHAPE_OPERATOR: (
+        "Dynamic shape operator (no meta kernel)",
+        "Attempted to use `torch.nn.functional.one_hot` with data-dependent output shape",
+    ),
+    OPERATOR_FAILED: (
+        "Fake tensor propagation exception",
+        "TypeError when making fake tensor call",
+        "RuntimeError when making fake tensor call",
+        "NotImplementedError/UnsupportedFakeTensorException when running FX node",
+        "Operator does not support running with fake tensors",
+    ),
+    BACKWARD_CALL: (
+        "backward() with empty inputs",
+        "backward() with in-graph created tensor",
+        "backward() with non-leaf tensor",
+    ),
+    GENERATOR_BREAK: ("Attempt to trace generator",),
+    FRAME_INSPECTION: ("Unsupported inspect call",),
+    TENSOR_KIND: ("Attempted to wrap sparse Tensor", "Attempted to wrap strided NestedTensor"),
+    UNCAUGHT_RAISE: ("Observed exception (EXCEPT_HANDLER)",),
+    BREAK_IN_LOOP: ("graph break in loop",),
+    BREAK_IN_WITH: ("Graph break under GenericContextWrappingVariable",),
+    AMBIENT_STATE: ("Unsupported functorch tracing attempt", "skip frame due to being in functorh mode"),
+}
+"""Other names of torch's for a reason, beside the one that it is declared with."""
+
+
+def by_torch_name(name: str) -> Reason | None:
+    """The reason that torch's name of a break (its `gb_type`) stands for, None if it stands for none of ours."""
+    return _by_torch_name.get(name)
+
+
+_by_torch_name = {r.torch: r for r in all_reasons() if r.torch} | {
+    name: reason for reason, names in _ALSO.items() for name in names
+}

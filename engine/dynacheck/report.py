@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import CodeType, MappingProxyType
 from typing import Any
 
@@ -36,6 +36,7 @@ class Report:
         events: the engine's events, in order.
         root: folder that file names are relative to.
         setup: what had been counted before, shown and not counted.
+        unknown: names of counts that the engine can't know; they are None.
 
     Example:
         >>> report = Report(())
@@ -49,8 +50,10 @@ class Report:
         *,
         root: str | None = None,
         setup: Mapping[str, int | None] = MappingProxyType({}),
+        unknown: Collection[str] = (),
     ) -> None:
         self._events = events
+        self._unknown = frozenset(unknown)
         self._root = os.path.abspath(root or os.getcwd())
         self.setup: Mapping[str, int | None] = MappingProxyType(dict(setup))
         self._built: tuple[int, Records] | None = None
@@ -105,17 +108,16 @@ class Report:
     def counts(self) -> Mapping[str, int | None]:
         """The numbers budgets are about, by name (an engine that can't know one gives None)."""
         built = self._records()
-        return MappingProxyType(
-            {
-                "graphs": len(built.graphs),
-                "graph_breaks": len(built.graph_breaks),
-                "recompiles": len(built.recompiles),
-                "cache_entries": built.most_entries,
-                "skipped": len(built.skipped),
-                "eager_runs": len(built.eager_runs),
-                "calls": len(built.calls),
-            }
-        )
+        found = {
+            "graphs": len(built.graphs),
+            "graph_breaks": len(built.graph_breaks),
+            "recompiles": len(built.recompiles),
+            "cache_entries": built.most_entries,
+            "skipped": len(built.skipped),
+            "eager_runs": len(built.eager_runs),
+            "calls": len(built.calls),
+        }
+        return MappingProxyType({k: None if k in self._unknown else n for k, n in found.items()})
 
     @property
     def causes(self) -> dict[str, int]:
@@ -126,17 +128,20 @@ class Report:
             found.update(record.cause for record in records)
         return dict(found)
 
+    def _of(self, events: tuple[ev.Event, ...], setup: Mapping[str, int | None]) -> Report:
+        return Report(events, root=self._root, setup=setup, unknown=self._unknown)
+
     def frozen(self) -> Report:
         """A copy that no longer grows."""
-        return Report(tuple(self._events), root=self._root, setup=self.setup)
+        return self._of(tuple(self._events), self.setup)
 
     def since(self, start: int, setup: Mapping[str, int | None] = MappingProxyType({})) -> Report:
         """What happened after the first `start` events; `setup` is what had been counted before."""
-        return Report(tuple(self._events)[start:], root=self._root, setup=setup)
+        return self._of(tuple(self._events)[start:], setup)
 
     def until(self, end: int) -> Report:
         """What the first `end` events tell."""
-        return Report(tuple(self._events)[:end], root=self._root)
+        return self._of(tuple(self._events)[:end], {})
 
     def of(self, obj: Any) -> Report:
         """What happened in calls of a compiled function or module, and to its own code anywhere.
@@ -156,7 +161,7 @@ class Report:
             code = getattr(event, "code", None)
             return event.call in calls or (code is not None and id(code.code) in codes)
 
-        return Report(tuple(e for e in events if belongs(e)), root=self._root, setup=self.setup)
+        return self._of(tuple(e for e in events if belongs(e)), self.setup)
 
     def display_name(self, file: str) -> str:
         """A file as this report names it."""

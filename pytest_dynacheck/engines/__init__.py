@@ -6,11 +6,19 @@ An engine compiles, forgets and is watched. ``dynacheck`` (bundled) and the inst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import importlib
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from types import ModuleType
 from typing import Any, Protocol
 
-__all__ = ["Engine", "Watched"]
+__all__ = ["ENGINES", "Engine", "Watched", "load"]
+
+ENGINES = {
+    "bundled": "pytest_dynacheck.engines.bundled:Bundled",
+    "torch": "pytest_dynacheck.engines.stock_engine:Stock",
+}
+"""Where the engines are, by name."""
 
 
 class Watched(Protocol):
@@ -22,9 +30,23 @@ class Watched(Protocol):
 
 
 class Engine(Protocol):
-    """Compiles callables and tells what that took."""
+    """Compiles callables and tells what that took.
+
+    Attributes:
+        name: as options and reports call it.
+        silent: hooks of the engine that don't answer, so that counts are unknown.
+    """
 
     name: str
+    silent: frozenset[str]
+
+    @property
+    def loaded(self) -> bool:
+        """Whether its modules were imported."""
+
+    @property
+    def explain(self) -> Callable[..., Any] | None:
+        """What ``torch._dynamo.explain`` becomes in a test; None leaves it."""
 
     def compile(self, fn: Callable[..., Any], **keywords: Any) -> Callable[..., Any]:
         """Returns the compiled form of ``fn``; takes torch.compile's keywords."""
@@ -32,5 +54,29 @@ class Engine(Protocol):
     def reset(self) -> None:
         """Drops entries and shape history, as if nothing had been compiled in this process."""
 
-    def record(self) -> AbstractContextManager[Watched]:
+    def was_reset(self) -> None:
+        """The program reset torch's compiler."""
+
+    def record(self) -> AbstractContextManager[Any]:
         """Watches every thread of this process until the context is left."""
+
+    def backends(self) -> Iterable[str]:
+        """Names that ``backend=`` takes."""
+
+    def settings(self) -> ModuleType | None:
+        """The module of the engine's own settings, if it has any."""
+
+
+def load(name: str, root: str) -> Engine:
+    """Returns the engine of that name.
+
+    Args:
+        name: one of ENGINES.
+        root: folder that file names in reports are relative to.
+
+    Raises:
+        ImportError: it can't be loaded.
+    """
+    module, _, cls = ENGINES[name].partition(":")
+    engine: Engine = getattr(importlib.import_module(module), cls)(root)
+    return engine

@@ -19,6 +19,7 @@ class Bundled:
     """
 
     name = "bundled"
+    silent: frozenset[str] = frozenset()
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -41,6 +42,8 @@ class Bundled:
 
     def reset(self) -> None:
         self.module.reset()
+
+    was_reset = reset
 
     def explain(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What one call captures; a function of the call's arguments if there are none yet, as torch's is."""

@@ -3,7 +3,8 @@
 Torch offers structure for all of it, so no log text is parsed: the frame callback, the entry a frame got, the
 break hook of its translator, the place that calls the backend, the hook after guards, and the guards with
 their values. Most of these are private, so each is tried once a process on a function of five lines; counts
-that need one which doesn't answer are None, never 0. Nothing imports torch before :func:`record` is entered.
+that need one which doesn't answer are None, never 0. Nothing imports torch's compiler before :func:`record`
+is entered.
 
 Example:
     >>> with record() as seen:  # doctest: +SKIP
@@ -17,17 +18,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import os
 import sys
 import sysconfig
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
+from dynacheck.guards.state import AmbientState
+
 from pytest_dynacheck.engines import stock_values as values
 from pytest_dynacheck.engines.stock_records import (
+    Attempt,
     Break,
     Call,
     Entry,
@@ -36,42 +43,19 @@ from pytest_dynacheck.engines.stock_records import (
     Graph,
     Recompile,
     Recorder,
+    Taken,
 )
 
 __all__ = ["Break", "Call", "Entry", "Frame", "Graph", "Recompile", "Recorder", "record", "silent_hooks"]
 
 
-class _Attempt:
-    """A frame while torch works on it."""
-
-    __slots__ = (
-        "breaks",
-        "code",
-        "error",
-        "graphs",
-        "guards",
-        "recompile",
-        "translated",
-        "tried",
-        "unlogged",
-    )
-
-    def __init__(self, code: CodeType) -> None:
-        self.code = code
-        self.breaks: list[Break] = []
-        self.graphs: list[tuple[tuple[str, ...], int, str]] = []
-        self.guards: list[values.Snapshot] = []
-        self.recompile: tuple[Failure, ...] | None = None
-        self.tried = self.translated = False
-        self.unlogged: Any = None
-        self.error: BaseException | None = None
-
-
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.attempts: list[_Attempt] = []
+        self.attempts: list[Attempt] = []
         self.regions: list[Call | None] = []
         self.opening: bool | None = None
+        self.stance = ""
+        self.handling: BaseException | None = None
         self.epoch = 0
 
     @property
@@ -83,7 +67,9 @@ _here = _Thread()
 _lock = threading.RLock()
 _recorders: list[tuple[Recorder, bool]] = []
 _undo: list[Callable[[], None]] = []
-_snapshots: dict[tuple[CodeType, str], list[values.Snapshot]] = {}
+_snapshots: dict[tuple[CodeType, str], Taken] = {}
+_numbers = itertools.count(1)
+_LOOP_OR_BLOCK = ("graph break in loop", "Graph break under GenericContextWrappingVariable")
 _silent: frozenset[str] | None = None
 _epoch = 0
 
@@ -106,10 +92,26 @@ def _stack_of(error: Any) -> tuple[tuple[str, int, str], ...]:
 
 
 def _reason(error: Any) -> str:
-    """Returns torch's name for a break; a loop that can't be resumed is named by what broke it."""
+    """Returns torch's name for a break; a loop or block that can't be resumed is named by what broke it."""
     name = getattr(error, "gb_type", None) or type(error).__name__
+    if name not in _LOOP_OR_BLOCK:
+        return str(name)
     inner = getattr(error.__cause__ or error.__context__, "gb_type", None)
-    return str(inner if name == "graph break in loop" and inner else name)
+    return str(
+        inner or str(error).partition("\n")[0]
+    )  # else torch tells what broke it by the first line only
+
+
+def _builtin(error: BaseException) -> str | None:
+    """Returns the name of the builtin function that torch's translator was at when it gave up, if it was at one."""
+    traceback, found = error.__traceback__, None
+    while traceback is not None:
+        function = getattr(traceback.tb_frame.f_locals.get("self"), "fn", None)
+        found = function if callable(function) and not hasattr(function, "__code__") else found
+        traceback = traceback.tb_next
+    if found is None and error.__context__ is not None:
+        return _builtin(error.__context__)
+    return getattr(found, "__name__", None)
 
 
 @functools.cache
@@ -140,8 +142,9 @@ def _break(code: CodeType, error: Any, message: str, *, skipped: bool = False, r
     stack = _stack_of(error) or ((code.co_filename, code.co_firstlineno, code.co_name),)
     file, line, _ = stack[-1]
     return Break(
-        file, line, _reason(error), message, code.co_name, stack, _user_place(stack), skipped, raised
-    )
+        file, line, _reason(error), message, code.co_name, stack, _user_place(stack), skipped, raised,
+        _builtin(error),
+    )  # fmt: skip
 
 
 def _is_break(error: BaseException) -> bool:
@@ -154,11 +157,14 @@ def _watch_frames() -> None:
 
     def make(original: Any) -> Any:
         def attempt(self: Any, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
-            current = _Attempt(frame.f_code)
+            current = Attempt(frame.f_code, sys._getframe(1))
             if any(wants for _, wants in _recorders):
                 _watch_guards(self.hooks)
             _here.attempts.append(current)
-            result = None
+            if _here.call is not None and _here.call.refused:
+                _here.call.refused.pop()  # it was looked at after all
+            result, started = None, time.perf_counter()
+            current.state = AmbientState.now()
             try:
                 result = original(self, frame, cache_entry, frame_state)
             except BaseException as error:
@@ -166,6 +172,7 @@ def _watch_frames() -> None:
                 raise
             finally:
                 _here.attempts.pop()
+                current.seconds = time.perf_counter() - started
                 _finish(current, result)
             return result
 
@@ -179,7 +186,7 @@ def _watch_translations() -> None:
 
     def make(original: Any) -> Any:
         def translate(self: Any, *args: Any, **keywords: Any) -> Any:
-            current = _here.attempts[-1] if _here.attempts else _Attempt(translate.__code__)
+            current = _here.attempts[-1] if _here.attempts else Attempt(translate.__code__)
             current.tried = True
             try:
                 result = original(self, *args, **keywords)
@@ -203,12 +210,26 @@ def _watch_guards(hooks: Any) -> None:
 
     def see(entries: Any) -> Any:
         if _here.attempts:
-            _here.attempts[-1].guards = values.snapshot(entries)
+            current = _here.attempts[-1]
+            current.guards = tuple(values.snapshot(entries, functools.partial(_held, current.output)))
+            current.guard_texts = tuple(text for e in entries for text in e.orig_guard.code_list or ())
         return [True] * len(entries) if previous is None else previous(entries)
 
     see.dynacheck = True  # type: ignore[attr-defined]
     hooks.guard_filter_fn = see
     _undo.append(functools.partial(setattr, hooks, "guard_filter_fn", previous))
+
+
+def _held(output: Any, source: Any, kind: str) -> Sequence[int | None] | None:
+    """Returns the sizes (or strides) of an input that its entry holds: None for those that may vary.
+
+    Args:
+        output: torch's OutputGraph; None if no graph was made, then all are held.
+        source: torch's source of a tensor.
+        kind: size or stride.
+    """
+    found = None if output is None else output.input_source_to_sizes_strides.get(source)
+    return None if found is None else [n if type(n) is int else n.node.maybe_as_int() for n in found[kind]]
 
 
 def _watch_breaks() -> None:
@@ -225,14 +246,27 @@ def _watch_breaks() -> None:
     _patch(_torch("symbolic_convert").InstructionTranslatorBase, "log_graph_break", make)
 
 
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
 def _watch_backends() -> None:
     def make(original: Any) -> Any:
         def call_user_compiler(self: Any, gm: Any, example_inputs: Any, *args: Any, **keywords: Any) -> Any:
             if _here.attempts:
-                nodes = list(gm.graph.nodes)
+                current, nodes = _here.attempts[-1], list(gm.graph.nodes)
+                current.output = self
                 ops = tuple(str(node.target) for node in nodes if node.op.startswith("call"))
-                inputs = sum(node.op == "placeholder" for node in nodes)
-                _here.attempts[-1].graphs.append((ops, inputs, gm.code))
+                inputs = tuple(str(node.target) for node in nodes if node.op == "placeholder")
+                started, text = time.perf_counter(), gm.code
+                try:
+                    return original(self, gm, example_inputs, *args, **keywords)
+                finally:
+                    seconds = time.perf_counter() - started
+                    name = getattr(self.compiler_fn, "compiler_name", None) or _name(self.compiler_fn)
+                    current.graphs.append(
+                        Graph(current.code.co_name, ops, inputs, text, False, seconds, name)
+                    )
             return original(self, gm, example_inputs, *args, **keywords)
 
         return call_user_compiler
@@ -258,17 +292,19 @@ def _failure(entry: Any, code: CodeType, f_locals: Any, backend: Any) -> Failure
     """Returns why an entry didn't serve this frame: its first failing guard and what else differs."""
     manager, name = entry.guard_manager, str(entry.compile_id)
     invalid = getattr(manager, "invalidation_reason", None)
-    if invalid is not None:
-        return Failure(name, str(invalid))
     scope = {"L": f_locals, "G": manager.global_scope["G"], **(manager.closure_vars or {})}
+    if invalid is not None:
+        return Failure(name, str(invalid), (), scope, _snapshots.get((code, name)))
     info = manager.check_verbose(f_locals)
     if info.result:
         other = manager.cache_entry.backend != backend
-        return Failure(name, "another backend" if other else "no guard failed")
+        return Failure(name, "another backend" if other else "no guard failed", other_region=other)
     parts = list(info.verbose_code_parts)
     failed = parts[0] if len(parts) == 1 else next((part for part in parts if _fails(part, scope)), "")
     guard = failed.partition("  # ")[0].rstrip()  # torch appends the user's line
-    return Failure(name, guard, values.changes(_snapshots.get((code, name), ()), scope, guard))
+    taken = _snapshots.get((code, name))
+    found = values.changes(() if taken is None else taken.values, scope, guard)
+    return Failure(name, guard, found, scope, taken)
 
 
 def _fails(part: str, scope: dict[str, Any]) -> bool:
@@ -286,6 +322,9 @@ def _watch_hits() -> None:
         call = _here.call
         if call is not None and answer:
             call.hits += 1
+        elif call is not None:
+            caller = sys._getframe(1)
+            call.refused.append((caller.f_code, caller.f_lasti))
         return answer
 
     previous = eval_frame.set_guard_complete_hook(hook)
@@ -302,6 +341,7 @@ def _watch_calls() -> None:
                 _here.epoch, _here.regions = _epoch, []
             chosen = original(callback)
             _here.opening = callback is not None
+            _here.stance = "force_eager" if callback is not None and chosen is None else ""
             return chosen
 
         return callback_from_stance
@@ -310,13 +350,18 @@ def _watch_calls() -> None:
         def maybe_set_eval_frame(callback: Any) -> Any:
             opening, _here.opening = _here.opening, None
             if opening is None:
-                if _here.regions:
-                    _here.regions.pop()
+                call = _here.regions.pop() if _here.regions else None
+                if call is not None:
+                    raised = sys.exc_info()[1] is not _here.handling
+                    for recorder, _ in _recorders:
+                        recorder.closed(call, raised)
             elif opening and _here.call is None:
-                call = Call()
+                caller = sys._getframe(1)
+                call = Call(next(_numbers), caller.f_locals.get("fn"), stance=_here.stance)
                 _here.regions.append(call)
+                _here.handling = sys.exc_info()[1]
                 for recorder, _ in _recorders:
-                    recorder.calls.append(call)
+                    recorder.opened(call, caller)
             else:
                 _here.regions.append(None)
             return original(callback)
@@ -327,43 +372,36 @@ def _watch_calls() -> None:
     _patch(eval_frame, "_maybe_set_eval_frame", make_switch)
 
 
-def _finish(attempt: _Attempt, result: Any) -> None:
+def _finish(attempt: Attempt, result: Any) -> None:
     """Turns a finished attempt into records for every recorder."""
     code, call = attempt.code, _here.call
     guarded = None if result is None else result.guarded_code
-    breaks = attempt.breaks
     if attempt.unlogged is not None:
         raised = attempt.error is not None
-        breaks.append(
+        attempt.breaks.append(
             _break(code, attempt.unlogged, str(attempt.unlogged), skipped=not raised, raised=raised)
         )
-    added = Entry(code, str(guarded.compile_id), bool(attempt.graphs)) if guarded is not None else None
-    if added is not None:
-        _snapshots[code, added.compile_id] = attempt.guards
+    if guarded is not None:
+        attempt.entry = Entry(code, str(guarded.compile_id), bool(attempt.graphs))
+        attempt.graphs = [replace(graph, kept=True) for graph in attempt.graphs]
+        _snapshots[code, attempt.entry.compile_id] = Taken(attempt.guards, attempt.state)
         if call is not None:
             call.added += 1
+    added = attempt.entry is not None
     strategy = getattr(result, "frame_exec_strategy", None)
-    frame = Frame(
+    attempt.frame = Frame(
         code,
         attempt.tried,
         attempt.translated,
-        added is not None,
-        given_up=added is None and bool(breaks),
+        added,
+        given_up=not added and bool(attempt.breaks),
         limit=type(attempt.error).__name__ == "FailOnRecompileLimitHit"
-        or (added is None and getattr(getattr(strategy, "cur_action", None), "name", "") == "RUN_ONLY"),
+        or (not added and getattr(getattr(strategy, "cur_action", None), "name", "") == "RUN_ONLY"),
         skip_reason=getattr(result, "skip_reason", None),
     )
     for recorder, _ in _recorders:
-        recorder.backend_calls += [
-            Graph(code.co_name, *graph, kept=added is not None) for graph in attempt.graphs
-        ]
-        recorder.breaks += breaks
-        if attempt.recompile is not None:
-            recorder.all_recompiles.append(Recompile(code, attempt.recompile, added is not None))
-        if added is not None:
-            recorder.added.append(added)
-        if attempt.tried or frame.skip_reason not in (None, "frame is in the Dynamo skipfiles list"):
-            recorder.frames.append(frame)
+        recorder.add(attempt, call)
+    attempt.output = attempt.caller = attempt.recompile = None
 
 
 _HOOKS: dict[str, Callable[[], None]] = {
@@ -441,12 +479,15 @@ def silent_hooks() -> frozenset[str]:
 
 
 @contextlib.contextmanager
-def record(*, compare_values: bool = True) -> Iterator[Recorder]:
+def record(
+    *, compare_values: bool = True, make: Callable[[frozenset[str]], Recorder] = Recorder
+) -> Iterator[Recorder]:
     """Records what torch.compile does in this process, in all threads, until the context is left.
 
     Args:
         compare_values: also keep what every guarded value was, so that a recompile tells then and now. Costs
             about a fifth of a capture.
+        make: makes the recorder from the hooks that don't answer.
 
     Yields:
         The recorder, which fills while the block runs.
@@ -456,7 +497,7 @@ def record(*, compare_values: bool = True) -> Iterator[Recorder]:
         missing = _install() if not _recorders else frozenset()
         if _silent is None:
             _silent = _probe(missing)
-        recorder = Recorder(_silent)
+        recorder = make(_silent)
         item = (recorder, compare_values)
         _recorders.append(item)
     try:

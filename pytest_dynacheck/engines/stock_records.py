@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from types import CodeType
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import CodeType, FrameType
+from typing import Any
 
-from pytest_dynacheck.engines.stock_values import Change
+from pytest_dynacheck.engines.stock_values import Change, Snapshot
 
-__all__ = ["Break", "Call", "Entry", "Failure", "Frame", "Graph", "Place", "Recompile", "Recorder"]
+__all__ = [
+    "Attempt",
+    "Break",
+    "Call",
+    "Entry",
+    "Failure",
+    "Frame",
+    "Graph",
+    "Place",
+    "Recompile",
+    "Recorder",
+]
 
 Place = tuple[str, int, str]
+SKIPFILES = "frame is in the Dynamo skipfiles list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +33,11 @@ class Graph:
 
     function: str
     ops: tuple[str, ...]
-    inputs: int
+    inputs: tuple[str, ...]
     text: str
     kept: bool
+    seconds: float = 0.0
+    backend: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +45,8 @@ class Break:
     """One graph break as torch logs it: place, torch's type name, what it said, the user's stack.
 
     ``file`` and ``line`` are the innermost place, as torch logs it; ``user`` the innermost outside libraries.
-    ``skipped`` tells that the whole frame was given up; ``raised`` that the break left the call as an error.
+    ``skipped`` tells that the whole frame was given up; ``raised`` that the break left the call as an error;
+    ``builtin`` names the builtin function that can't be traced.
     """
 
     file: str
@@ -41,6 +58,7 @@ class Break:
     user: tuple[str, int, str]
     skipped: bool = False
     raised: bool = False
+    builtin: str | None = None
 
     @property
     def place(self) -> Place:
@@ -49,12 +67,26 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """What an entry's guards are about: the values at that time, and torch's global state."""
+
+    values: tuple[Snapshot, ...]
+    state: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
-    """The first failing guard of one earlier entry, as torch writes it."""
+    """The first failing guard of one earlier entry, as torch writes it; what else differs.
+
+    ``scope`` holds what the names in guards stand for, while the attempt lasts.
+    """
 
     entry: str
     guard: str
     changes: tuple[Change, ...] = ()
+    scope: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    taken: Taken | None = field(default=None, repr=False)
+    other_region: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +127,47 @@ class Frame:
 
 @dataclass(slots=True)
 class Call:
-    """One outermost call of a compiled callable; ``outcome`` is hit, miss or eager."""
+    """One outermost call of a compiled callable; ``outcome`` is hit, miss or eager.
 
+    ``refused`` are frames that no entry served and that torch didn't look at again, by the line of their call;
+    ``stance`` is set if it kept torch from compiling.
+    """
+
+    number: int = 0
+    target: Any = None
     hits: int = 0
     added: int = 0
+    refused: list[tuple[CodeType, int]] = field(default_factory=list)
+    stance: str = ""
 
     @property
     def outcome(self) -> str:
         """Miss if an entry was added, else hit if any frame's guards passed, else eager."""
         return "miss" if self.added else "hit" if self.hits else "eager"
+
+
+class Attempt:
+    """A frame while torch works on it, and what came of it.
+
+    ``output`` is torch's OutputGraph, once a backend was called; ``caller`` the frame that called.
+    """
+
+    def __init__(self, code: CodeType, caller: FrameType | None = None) -> None:
+        self.code = code
+        self.caller = caller
+        self.breaks: list[Break] = []
+        self.graphs: list[Graph] = []
+        self.guards: tuple[Snapshot, ...] = ()
+        self.guard_texts: tuple[str, ...] = ()
+        self.recompile: tuple[Failure, ...] | None = None
+        self.tried = self.translated = False
+        self.unlogged: Any = None
+        self.error: BaseException | None = None
+        self.output: Any = None
+        self.entry: Entry | None = None
+        self.frame: Frame | None = None
+        self.seconds = 0.0
+        self.state: Any = None
 
 
 @dataclass(slots=True)
@@ -117,6 +181,26 @@ class Recorder:
     added: list[Entry] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+
+    def opened(self, call: Call, caller: FrameType) -> None:
+        """A compiled callable is called from a frame."""
+        self.calls.append(call)
+
+    def closed(self, call: Call, raised: bool) -> None:
+        """The call returned or raised."""
+
+    def add(self, attempt: Attempt, call: Call | None) -> None:
+        """torch is done with a frame."""
+        self.backend_calls += attempt.graphs
+        self.breaks += attempt.breaks
+        if attempt.recompile is not None:
+            kept = tuple(replace(failure, scope={}, taken=None) for failure in attempt.recompile)
+            self.all_recompiles.append(Recompile(attempt.code, kept, attempt.entry is not None))
+        if attempt.entry is not None:
+            self.added.append(attempt.entry)
+        frame = attempt.frame
+        if frame is not None and (attempt.tried or frame.skip_reason not in (None, SKIPFILES)):
+            self.frames.append(frame)
 
     @property
     def graphs(self) -> tuple[Graph, ...]:

@@ -8,9 +8,13 @@ the frame again and described again; only the aspects that the guard is about ar
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from dynacheck.events import Named
+from dynacheck.guards.held import describe as named
 
 __all__ = ["Change", "Snapshot", "changes", "describe", "snapshot"]
 
@@ -32,24 +36,29 @@ _IDENTITY_GUARDS = frozenset(
         "FUNCTION_MATCH",
         "CLASS_MATCH",
         "MODULE_MATCH",
-        "CLOSURE_MATCH",
         "BUILTIN_MATCH",
         "NN_MODULE",
     }
 )
 _LENGTH_GUARDS = frozenset({"SEQUENCE_LENGTH", "TUPLE_ITERATOR_LEN"})
-_KEY_GUARDS = frozenset({"DICT_KEYS_MATCH", "MAPPING_KEYS_CHECK", "DICT_CONTAINS", "DICT_NOT_CONTAINS"})
-_LIMIT = 200
+_KEY_GUARDS = frozenset({"DICT_KEYS_MATCH", "MAPPING_KEYS_CHECK"})
+_TENSOR_ASPECTS = ("dtype", "device", "requires_grad", "layout", "rank", "size", "stride")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_global_")
+_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One assumed value that is different now: where it lives, of which kind, and both values as text."""
+    """One assumed value that is different now: where it lives, of which kind, and both values as plain data.
+
+    ``source`` is torch's spelling. ``decided``: the guard that failed is about it; the others only differ.
+    """
 
     source: str
     kind: str
-    then: str
-    now: str
+    then: Any
+    now: Any
+    detail: str = ""
     file: str | None = None
     line: int | None = None
     decided: bool = False
@@ -57,107 +66,152 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A guarded source as it was when the entry was made. Invariant: text only, no reference to the value."""
+    """A guarded source as it was when the entry was made. Invariant: plain data, no reference to the value.
+
+    ``ids`` are those of the object, of its type and of its code, for guards on them. Sizes and strides that
+    may vary are None.
+    """
 
     source: str
-    aspects: Mapping[str, str]
+    aspects: Mapping[str, Any]
+    ids: tuple[int, int, int]
     file: str | None
     line: int | None
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LIMIT else text[: _LIMIT - 1] + "…"
-
-
-def _named(value: Any) -> str:
-    code = getattr(value, "__code__", None)
-    if code is not None:
-        return f"{value.__qualname__} at line {code.co_firstlineno}"
-    name = getattr(value, "__qualname__", None)
-    return str(name) if isinstance(name, str) else f"a {type(value).__qualname__}"
-
-
-def describe(value: Any) -> dict[str, str]:
-    """Returns the aspects of ``value`` that guards can be about, as text by kind of change."""
-    aspects = {"type": f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")}
-    if isinstance(value, _SCALARS):
-        aspects["value"] = _cut(repr(value))
-    elif isinstance(value, _CONTAINERS):
-        aspects["length"] = str(len(value))
+def describe(value: Any) -> dict[str, Any]:
+    """Returns the aspects of ``value`` that guards can be about, as plain data by kind of change."""
+    aspects: dict[str, Any] = {"type": named(type(value)), "identity": named(value)}
+    if hasattr(value, "__code__"):
+        aspects["code"] = named(value.__code__)
+    aspects["value"] = value if isinstance(value, _SCALARS) else aspects["identity"]
+    if isinstance(value, _CONTAINERS):
+        aspects["length"] = len(value)
         if isinstance(value, dict):
-            aspects["keys"] = _cut(repr([key if isinstance(key, _SCALARS) else _named(key) for key in value]))
+            aspects["keys"] = [key if isinstance(key, _SCALARS) else named(key) for key in value]
     elif hasattr(value, "stride") and hasattr(value, "dtype"):
         try:
             aspects.update(
-                size=str(tuple(value.shape)),
-                stride=str(tuple(value.stride())),
-                dtype=str(value.dtype),
+                dtype=value.dtype,
                 device=str(value.device),
-                requires_grad=str(value.requires_grad),
+                requires_grad=value.requires_grad,
+                layout=str(value.layout),
+                rank=value.dim(),
+                size=tuple(value.shape),
+                stride=tuple(value.stride()),
             )
-        except (
-            RuntimeError,
-            TypeError,
-            AttributeError,
-        ):  # sparse and nested tensors have no strides: the rest stays unknown
-            pass
-    aspects["identity"] = f"{_named(value)} #{id(value)}"
+        except (RuntimeError, TypeError, AttributeError):
+            pass  # sparse and nested tensors have no strides: the rest stays unknown
     return aspects
 
 
-def _compared(guard_type: str, source: str) -> frozenset[str]:
-    """Returns the aspects that a guard of this type on this source is about."""
+def _compared(guard_type: str) -> frozenset[str]:
+    """Returns the aspects that a guard of this type is about."""
     if guard_type == "TENSOR_MATCH":
-        return frozenset({"type", "size", "stride", "dtype", "device", "requires_grad"})
+        return frozenset({"type", *_TENSOR_ASPECTS})
     if guard_type in _VALUE_GUARDS:
-        return frozenset({"type", "value"})
+        return frozenset({"value"})
     if guard_type in _LENGTH_GUARDS:
-        return frozenset({"type", "length"})
+        return frozenset({"length"})
     if guard_type in _KEY_GUARDS:
         return frozenset({"keys"})
+    if guard_type == "CLOSURE_MATCH":
+        return frozenset({"code"})
     if guard_type in _IDENTITY_GUARDS:
         return frozenset({"identity"})
     return frozenset({"type"}) if guard_type == "TYPE_MATCH" else frozenset()
 
 
-def snapshot(entries: Iterable[Any]) -> list[Snapshot]:
-    """Returns a description of every guarded source among torch's ``GuardFilterEntry`` values."""
+Static = Callable[[Any, str], Sequence[int | None] | None]
+
+
+def snapshot(entries: Iterable[Any], static: Static | None = None) -> list[Snapshot]:
+    """Returns a description of every guarded source among torch's ``GuardFilterEntry`` values.
+
+    Args:
+        entries: what torch gives a guard filter.
+        static: gives the sizes (or strides) that a tensor's guard holds, None for those that may vary; or None
+            if all are held.
+    """
     found: list[Snapshot] = []
     for entry in entries:
         source = entry.orig_guard.name
         if not source or not entry.has_value:
             continue
-        wanted = _compared(entry.guard_type, source)
-        for derived in entry.derived_guard_types:
-            wanted |= _compared(derived, source)
+        wanted = frozenset[str]().union(*map(_compared, (entry.guard_type, *entry.derived_guard_types)))
         if not wanted:
             continue
-        value = entry.value
-        if "type" in wanted and isinstance(value, _SCALARS):
-            wanted |= {"value"} if entry.guard_type in _VALUE_GUARDS else frozenset()
-        aspects = {kind: text for kind, text in describe(value).items() if kind in wanted}
+        aspects = {kind: found for kind, found in describe(entry.value).items() if kind in wanted}
+        for kind in {"size", "stride"} & aspects.keys():
+            held = None if static is None else static(entry.orig_guard.originating_source, kind)
+            aspects[kind] = aspects[kind] if held is None else tuple(held)
         stack = entry.orig_guard.user_stack
         last = stack[-1] if stack else None
-        found.append(
-            Snapshot(source, aspects, last.filename if last else None, last.lineno if last else None)
-        )
+        where = (last.filename, last.lineno) if last else (None, None)
+        found.append(Snapshot(source, aspects, _ids(entry.value), *where))
     return found
 
 
-def _kind(kind: str, source: str) -> str:
-    return "training" if kind == "value" and source.endswith(".training") else kind
-
-
-def _now(source: str, names: dict[str, Any]) -> dict[str, str] | None:
-    """Returns the aspects of what a source leads to now; None when it leads nowhere or can't be read."""
+def _now(source: str, names: dict[str, Any]) -> Any:
+    """Returns what a source leads to now; _MISSING when it leads nowhere or can't be read."""
     try:
-        return describe(eval(source, names))  # torch writes sources as expressions over L and G
+        return eval(source, names)  # torch writes sources as expressions over L and G
     except Exception:
-        return None
+        return _MISSING
+
+
+def _ids(value: Any) -> tuple[int, int, int]:
+    return id(value), id(type(value)), id(getattr(value, "__code__", None))
+
+
+def _kind(kind: str, source: str, value: Any) -> str:
+    """The kind in the user's terms."""
+    if any(name in source for name in _HOOKS):
+        return "hooks"
+    if kind == "value" and source.endswith(".training"):
+        return "training"
+    return "value" if kind == "identity" and isinstance(value, enum.Enum) else kind
+
+
+def _another(then: Any, now: Any) -> Any:
+    """What is there now, told apart from what has the same name."""
+    return Named(f"another {now}") if then == now else now
+
+
+def _differences(shot: Snapshot, value: Any) -> Iterable[tuple[str, Any, Any, str]]:
+    """Kind, then, now and detail of what differs; what follows from another type or rank is left out."""
+    now, then = describe(value), shot.aspects
+    ids = _ids(value)
+    if "type" in then and shot.ids[1] != ids[1]:
+        yield "type", then["type"], _another(then["type"], now["type"]), ""
+        return
+    if "value" in then:
+        differs = type(then["value"]) is not type(now["value"]) or then["value"] != now["value"]
+        if differs and not (then["value"] != then["value"] and now["value"] != now["value"]):
+            yield "value", then["value"], now["value"], ""
+    for kind, place in (("identity", 0), ("code", 2)):
+        if kind in then and shot.ids[place] != ids[place]:
+            yield kind, then[kind], _another(then[kind], now.get(kind, now["identity"])), ""
+    for kind in ("length", "keys"):
+        if kind in then and then[kind] != now.get(kind):
+            yield kind, then[kind], now.get(kind, now["identity"]), ""
+    for kind in _TENSOR_ASPECTS[:5]:
+        if kind in then and then[kind] != now.get(kind):
+            yield kind, then[kind], now.get(kind), ""
+    for kind in ("size", "stride"):
+        if kind in then and len(then[kind]) == len(now.get(kind, ())):
+            for i, (a, b) in enumerate(zip(then[kind], now[kind], strict=True)):
+                if a is not None and a != b:
+                    yield kind, a, b, f"{kind} of dim {i}"
+
+
+def _gone(shot: Snapshot, failed: str) -> Change:
+    there, gone = Named("present"), Named("absent")
+    return Change(shot.source, "presence", there, gone, "", shot.file, shot.line, shot.source in failed)
 
 
 def changes(taken: Iterable[Snapshot], scope: Mapping[str, Any], failed: str) -> tuple[Change, ...]:
-    """Returns what differs now from the snapshots, those the failing guard names first.
+    """Returns what differs now from the snapshots.
 
     Args:
         taken: the snapshots of one entry.
@@ -165,20 +219,14 @@ def changes(taken: Iterable[Snapshot], scope: Mapping[str, Any], failed: str) ->
         failed: the text of the guard that decided; a change whose source it names is marked so.
     """
     names = {**vars(builtins), **scope}
-    found: dict[tuple[str, str], Change] = {}
+    found: dict[tuple[str, str, str], Change] = {}
     for shot in taken:
-        now = _now(shot.source, names)
-        if now is None:
+        value = _now(shot.source, names)
+        if value is _MISSING:
+            found.setdefault((shot.source, "presence", ""), _gone(shot, failed))
             continue
-        for kind, then in shot.aspects.items():
-            value = now.get(kind, "missing" if kind != "value" else f"a {now['type']}")
-            other_type = shot.aspects.get("type", now["type"]) != now["type"]
-            if value == then or (kind == "value" and other_type):
-                continue
-            key = (shot.source, _kind(kind, shot.source))
-            if kind == "identity":
-                then, value = then.rpartition(" #")[0], value.rpartition(" #")[0]
-            found.setdefault(
-                key, Change(shot.source, key[1], then, value, shot.file, shot.line, shot.source in failed)
-            )
-    return tuple(sorted(found.values(), key=lambda change: not change.decided))
+        for kind, then, now, detail in _differences(shot, value):
+            told = _kind(kind, shot.source, value)
+            change = Change(shot.source, told, then, now, detail, shot.file, shot.line, shot.source in failed)
+            found.setdefault((shot.source, told, detail), change)
+    return tuple(found.values())

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dynacheck import interop
 from dynacheck.handlers.registry import handles
-from dynacheck.reasons import LOGGING_CALL, UNKNOWN_CALL
+from dynacheck.reasons import LOGGING_CALL, SKIPPED_CALL
 from dynacheck.variables.base import Tracer, VariableTracker
 
 Arg = VariableTracker
@@ -47,7 +47,7 @@ for _level in (*_LEVELS, "warn"):
 def _reads_the_world(function: Callable[..., Any], name: str) -> None:
     @handles(function, lazy=True)
     def call(tx: Tracer, *args: Arg, **kwargs: Arg) -> VariableTracker:
-        return tx.break_(UNKNOWN_CALL, what=f"{name}()")
+        return tx.break_(SKIPPED_CALL, call=f"{name}()", why="what it returns is different in every call")
 
 
 for _name in (
