@@ -17,7 +17,7 @@ from pytest_dynacheck._words import one_line
 def pytest_configure(config: pytest.Config) -> None:
     settings = config.stash[_options.SETTINGS]
     session = config.stash[SESSION] = Session(settings, str(config.rootpath))
-    _options.check_backend(settings, session.engine.backends)
+    _options.check_backend(settings, lambda: session.engine().backends())
     _options.check_device(settings)
     collected = _collected.Collected(config)
     if session.baseline is not None:

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_dynacheck._budgets import BOUNDS, COUNTS, Limit, Mistake, allowances, limits_from, unknown
 from pytest_dynacheck._options import DEVICE, Settings
+from pytest_dynacheck.engines import ENGINES
 
 NAMES = (*BOUNDS, "dynacheck")
 FIXTURES = ("dynacheck", "dynacheck_benchmark")
@@ -19,7 +20,7 @@ LINES = (
     "max_graph_breaks(n): at most n places of the compiled code break the graph.",
     "max_recompiles(n): at most n times a function is compiled again.",
     "max_cache_entries(n): no function has more than n cache entries.",
-    "dynacheck(*, backend, fullgraph, dynamic, device, isolate, owner, allow, graphs, graph_breaks, "
+    "dynacheck(*, engine, backend, fullgraph, dynamic, device, isolate, owner, allow, graphs, graph_breaks, "
     "recompiles, cache_entries, max_graphs, max_graph_breaks, max_recompiles, max_cache_entries): how the "
     "test compiles, exact numbers and bounds; allow: globs over cause keys, or {glob: at_most}.",
 )
@@ -127,8 +128,8 @@ def _check(name: str, value: Any) -> None:
         raise Mistake(f"isolate takes True or False, not {value!r}")
     if name == "owner" and (not isinstance(value, str) or not value):
         raise Mistake(f"owner takes the name of a package, not {value!r}")
-    if name == "engine" and value != "bundled":
-        raise Mistake(f"no engine {value!r} in this version; there is bundled")
+    if name == "engine" and value not in ENGINES:
+        raise Mistake(f"no engine {value!r}; there are {', '.join(ENGINES)}")
     if name == "backend" and not isinstance(value, str) and not callable(value):
         raise Mistake(f"backend takes a name or a callable, not {value!r}")
     if name == "device" and not (isinstance(value, str) and DEVICE.fullmatch(value)):

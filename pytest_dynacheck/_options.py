@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_dynacheck._budgets import BOUNDS, Limit
+from pytest_dynacheck.engines import ENGINES
 
 if TYPE_CHECKING:
     import torch
 
-ENGINES = ("bundled",)
 ISOLATE = ("marked", "all", "off")
 _KNOWN_BACKENDS = ("eager", "inspect", "check", "inductor", "aot_eager", "as-written")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
@@ -37,12 +37,6 @@ def _flag(text: str) -> bool:
     if low in _FALSE:
         return False
     raise ValueError("expected true or false")
-
-
-def _engine(text: str) -> str:
-    if text == "torch":
-        raise ValueError("engine torch isn't part of this version; use bundled")
-    return _choice(*ENGINES)(text)
 
 
 def _dynamic(text: str) -> bool | None:
@@ -94,7 +88,8 @@ class Option(NamedTuple):
 
 
 OPTIONS = (
-    Option("engine", _engine, "ENGINE", "bundled", "engine that compiles and is watched: bundled"),
+    Option("engine", _choice(*ENGINES), "ENGINE", "bundled",
+           "what compiles and is watched: bundled (this plugin's own), torch (the installed torch.compile)"),
     Option("backend", str, "NAME", "eager",
            "backend for tests that name none or inductor; as-written changes nothing (default: eager)"),
     Option("device", _device, "DEVICE", "auto", "device of dynacheck_device: auto, cpu, cuda, cuda:n"),

@@ -50,7 +50,9 @@ def _attach_setup(
     if report.passed or not (is_under_test(item, settings) if run is None else run.plan.under_test):
         return
     backend = settings["backend"] if run is None else run.compiling.backend
-    vars(report)["dynacheck"] = nothing_known(session.engine.name, backend, under_test=True)
+    vars(report)["dynacheck"] = nothing_known(
+        settings["engine"] if run is None else run.engine.name, backend, under_test=True
+    )
 
 
 def _attach_call(report: pytest.TestReport, item: pytest.Item, run: TestRun) -> None:
@@ -62,7 +64,11 @@ def _attach_call(report: pytest.TestReport, item: pytest.Item, run: TestRun) -> 
     if report.failed and (run.plan.under_test or run.report.graphs):
         shown, verdict = run.shown or (run.report, Verdict("ok", (), (), (), (), frozenset()))
         title = f"engine {data['engine']}, backend {data['backend']}, torch {torch_version()}"
-        report.sections += sections(shown, verdict, title, (), _options.verbosity(item.config))
+        found = sections(shown, verdict, title, (), _options.verbosity(item.config))
+        if run.engine.name == "bundled":
+            last, text = found[-1]
+            found[-1] = (last, f"{text}\ncheck with: --dynacheck-engine=torch")
+        report.sections += found
 
 
 def _properties(data: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -76,7 +82,7 @@ def plain(run: TestRun) -> dict[str, Any]:
     """Everything about a test's call phase as plain data."""
     settings = run.session.settings
     code = _LONGEST_CODE if settings["json"] or settings["html"] else 0
-    found = nothing_known(run.session.engine.name, run.compiling.backend, under_test=run.plan.under_test)
+    found = nothing_known(run.engine.name, run.compiling.backend, under_test=run.plan.under_test)
     found |= run.report.to_json(longest_code=code)
     verdict = run.verdict
     if verdict is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from pytest_dynacheck._public import BudgetExceeded, DynacheckUnusedAllowance
 from pytest_dynacheck._redirect import Redirection
 from pytest_dynacheck._trace_log import without_capture
 from pytest_dynacheck._verdict import Verdict, causes_of, judge
-from pytest_dynacheck.engines.bundled import Bundled
+from pytest_dynacheck.engines import Engine, load
 
 
 class Session:
@@ -29,10 +29,27 @@ class Session:
     def __init__(self, settings: Settings, root: str) -> None:
         self.settings = settings
         self.baseline = None if settings["baseline"] is None else _baseline.load(settings)
-        self.engine = Bundled(root)
+        self._root = root
+        self._engines: dict[str, Engine] = {}
         self.redirection = Redirection()
         self.current: TestRun | None = None
         self.finished = False
+
+    def engine(self, name: str | None = None) -> Engine:
+        """The engine of that name, or the run's.
+
+        Raises:
+            ImportError: it can't be loaded.
+        """
+        name = name or str(self.settings["engine"])
+        if name not in self._engines:
+            self._engines[name] = load(name, self._root)
+        return self._engines[name]
+
+    @property
+    def engines(self) -> tuple[Engine, ...]:
+        """Those that a test has asked for."""
+        return tuple(self._engines.values())
 
     def close(self) -> None:
         self.redirection.close()
@@ -47,18 +64,16 @@ class Session:
             plan = plan_of(item, self.settings)
         except Mistake as error:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
-        run = None
-        if plan.under_test or self.settings.observe:
-            run = TestRun(self, item.nodeid, plan)
-        elif self.settings["isolate"] == "all":
-            run = TestRun(self, item.nodeid, plan, observes=False)
-        if run is not None:
+        observes = plan.under_test or self.settings.observe
+        if not observes and self.settings["isolate"] != "all":
+            return None
+        try:
+            run = TestRun(self, item.nodeid, plan, observes=observes)
             item.stash[RUN] = self.current = run
-            try:
-                run.begin()
-            except ImportError as error:
-                message = f"engine {self.engine.name} can't be loaded: {error}"
-                raise pytest.fail.Exception(message, pytrace=False) from None
+            run.begin()
+        except ImportError as error:
+            name = plan.other.get("engine") or self.settings["engine"]
+            raise pytest.fail.Exception(f"engine {name} can't be loaded: {error}", pytrace=False) from None
         return run
 
 
@@ -67,6 +82,7 @@ class TestRun:
 
     Attributes:
         plan: what its markers say.
+        engine: what compiles in it.
         fixture: what it gets as `dynacheck`.
         report: the engine's Report of the call phase, once that is over.
         verdict: the judgement, once there is one.
@@ -80,7 +96,8 @@ class TestRun:
         self.nodeid = nodeid
         self.plan = plan
         self.observes = observes
-        self.compiling = Compiling(session.engine.compile, plan, session.settings)
+        self.engine = session.engine(plan.other.get("engine"))
+        self.compiling = Compiling(self._compile, plan, session.settings)
         self.report: Any = None
         self.fixture: Any = None
         self.verdict: Verdict | None = None
@@ -101,7 +118,7 @@ class TestRun:
 
     def begin(self) -> None:
         """Before setup: a clean engine, the seam, observers."""
-        session, engine = self.session, self.session.engine
+        session, engine = self.session, self.engine
         if self.isolated:
             loaded = self.plan.under_test or engine.loaded
             self._stack.callback(self._restore, Snapshot(engine.settings() if loaded else None))
@@ -113,7 +130,11 @@ class TestRun:
         if self.plan.under_test:
             self._stack.enter_context(self._strict_engine())
             self._stack.callback(session.redirection.stop)
-            session.redirection.start(self.compiling.compile, engine.reset, engine.explain)
+            session.redirection.start(self.compiling.compile, engine.was_reset, engine.explain)
+
+    def _compile(self, fn: Callable[..., Any], **keywords: Any) -> Callable[..., Any]:
+        with self.session.redirection.aside():
+            return self.engine.compile(fn, **keywords)
 
     def _restore(self, snapshot: Snapshot) -> None:
         self.leaks = snapshot.restore()
@@ -121,7 +142,10 @@ class TestRun:
     @contextlib.contextmanager
     def _strict_engine(self) -> Iterator[None]:
         """Faults of the engine fail the test instead of running a frame eagerly; the plugin trims tracebacks itself."""
-        settings = self.session.engine.settings()
+        settings: Any = self.engine.settings()
+        if settings is None:
+            yield
+            return
         before = settings.current_base()
         wanted = {"raise_internal_errors": True, "verbose": True}
         settings.set_base(**wanted)
@@ -133,8 +157,8 @@ class TestRun:
 
     def after_wide_fixture(self) -> None:
         """What a wider-scoped fixture compiled is dropped, so that tests start alike in any order."""
-        if self.isolated and self.session.engine.loaded:
-            self.session.engine.reset()
+        if self.isolated and self.engine.loaded:
+            self.engine.reset()
 
     @contextlib.contextmanager
     def call(self, captures_log: bool) -> Iterator[None]:
@@ -199,7 +223,7 @@ class TestRun:
 
     def _compare(self, baseline: Baseline, verdict: Verdict) -> Verdict:
         causes = causes_of(self.report, verdict)
-        engine = self.session.engine.name
+        engine = self.engine.name
         found = baseline.compare(self.nodeid, self.report.counts, causes, engine)
         return judged(found, verdict, strict=self.session.settings["strict"])
 

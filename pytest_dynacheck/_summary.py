@@ -61,10 +61,24 @@ class Summary:
         notes = some(notes) + some(leaks)
         if self.settings.fullgraph and not self.results.under_test:
             notes.append("--dynacheck-fullgraph met no test under test")
+        notes += self._unknown()
         problem = self.session.redirection.problem
         if problem is not None:
             notes.append(f"functions compiled before a test can't be redirected: {problem}")
         return notes
+
+    def _unknown(self) -> list[str]:
+        """Counts that an engine can't know on this torch, each engine once."""
+        unknown: dict[str, set[str]] = {}
+        for result in self.results.all.values():
+            if result.data is not None and result.data["verdict"] is not None:
+                names = {name for name, count in result.data["counts"].items() if count is None}
+                unknown.setdefault(result.data["engine"], set()).update(names)
+        return [
+            f"engine {engine} can't count {', '.join(sorted(names))} on torch {torch_version()}"
+            for engine, names in unknown.items()
+            if names
+        ]
 
     def _table(self, terminal: pytest.TerminalReporter) -> list[str]:
         """A row per test that was under test or compiled something."""

@@ -159,6 +159,8 @@ class Report:
 
         def belongs(event: ev.Event) -> bool:
             code = getattr(event, "code", None)
+            if isinstance(event, ev.WasReset):
+                return True
             return event.call in calls or (code is not None and id(code.code) in codes)
 
         return self._of(tuple(e for e in events if belongs(e)), self.setup)

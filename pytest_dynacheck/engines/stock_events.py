@@ -22,6 +22,7 @@ from pytest_dynacheck.engines.stock_values import Change
 
 __all__ = ["EventRecorder", "reason_of", "unknown_counts"]
 
+_LONGEST = 160  # of what torch says about a break
 _NEEDS = {
     "graphs": {"graphs", "frames"},
     "graph_breaks": {"breaks", "frames"},
@@ -95,7 +96,7 @@ class EventRecorder(Recorder):
         target = None if call is None else _target(call.target)
         self.events += _Telling(attempt, number, target).events()
         frame, code = attempt.frame, attempt.code
-        if frame is not None and frame.given_up:
+        if frame is not None and frame.given_up and attempt.error is None:
             self._given_up.add(code_ref(code).code or code)
         if frame is not None and frame.limit:
             caller = attempt.caller
@@ -109,6 +110,7 @@ class _Telling:
         self.attempt = attempt
         self.call = call
         self.ref = own_ref(attempt.code, target)
+        self.target = target
         self.wraps = target if _is_wrapper(attempt.code) else None
         self.id = _compile_id(attempt)
 
@@ -139,7 +141,8 @@ class _Telling:
             yield ev.FrameSkipped(self.ref, why, "", (), True, call=self.call)
             if not attempt.breaks[-1].raised:
                 yield ev.RanEagerly(self.ref, "skip", why, call=self.call)
-        elif attempt.tried and attempt.translated:
+        elif attempt.tried and attempt.translated and self.ref == self.target:
+            # frames without tensors that are called below it (a print that is captured) are nobody's concern
             reason = reasons.NO_TENSOR_OPERATIONS
             yield ev.FrameSkipped(self.ref, reason.id, reason.message(), call=self.call)
 
@@ -377,7 +380,8 @@ def _compile_id(attempt: Attempt) -> ev.CompileId:
 def _message(found: Break) -> str:
     """What torch says about a break, without its advice and its stack: the explanation, else the name."""
     text = re.search(r"^\s*Explanation: (.*)", found.message, re.MULTILINE)
-    return text[1].strip() if text else found.reason
+    said = text[1].strip() if text else found.reason
+    return said if len(said) <= _LONGEST else said[: _LONGEST - 1] + "…"
 
 
 def stack_line(file: str, line: int, name: str) -> ev.StackLine:

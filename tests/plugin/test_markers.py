@@ -191,7 +191,7 @@ def test_marker_keywords_reach_the_compile(project):
         ("dynacheck(allow={'x': -1})", "takes a number from 0 on, not -1"),
         ("dynacheck(fullgraph=1)", "fullgraph takes True or False, not 1"),
         ("dynacheck(owner=3)", "owner takes the name of a package, not 3"),
-        ("dynacheck(engine='other')", "no engine 'other' in this version; there is bundled"),
+        ("dynacheck(engine='other')", "no engine 'other'; there are bundled, torch"),
         ("dynacheck(backend=3)", "backend takes a name or a callable, not 3"),
         ("dynacheck(device=3)", "device takes 'auto', 'cpu', 'cuda' or 'cuda:n', not 3"),
         ("dynacheck(device='gpu')", "device takes 'auto', 'cpu', 'cuda' or 'cuda:n', not 'gpu'"),

@@ -21,7 +21,7 @@ def shown(result: pytest.RunResult) -> str:
 
 def check(project, body, expected, *args):
     result = project.run("--no-header", *args, text=body)
-    assert shown(result) == textwrap.dedent(expected).strip()
+    assert shown(result) == textwrap.dedent(expected).strip() + "\ncheck with: --dynacheck-engine=torch"
 
 
 def test_a_changed_float(project):

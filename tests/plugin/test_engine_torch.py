@@ -1,0 +1,321 @@
+"""Engine `torch`: the installed torch.compile runs the tests and fills the same reports."""
+
+from __future__ import annotations
+
+import pytest
+
+BODIES = {
+    "recompile": """
+        def test_one():
+            model = Scaled()
+            compiled = torch.compile(model)
+            compiled(X)
+            model.scale = 0.6
+            compiled(X)
+        """,
+    "break": "def test_one():\n    torch.compile(printing)(X)\n",
+    "given_up": "def test_one():\n    f = torch.compile(looping)\n    f(X), f(X)\n",
+    "limit": """
+        def test_one():
+            compiled = torch.compile(Counting())
+            for _ in range(10):
+                compiled(X)
+        """,
+    "sizes": "def test_one():\n    f = torch.compile(clean, dynamic=False)\n    f(X), f(X[:3]), f(X[:1])\n",
+    "stance": """
+        def test_one():
+            f = torch.compile(clean)
+            f(X)
+            with torch.compiler.set_stance("force_eager"):
+                f(X)
+            f(X)
+        """,
+    "module_of_torch": "def test_one():\n    f = torch.compile(torch.nn.ReLU())\n    f(X), f(X.double())\n",
+    "fixture": """
+        def test_one(dynacheck):
+            f = dynacheck.compile(clean)
+            f(X)
+            with dynacheck.steady(of=f):
+                f(X)
+            with dynacheck.expect(recompiles=1, of=f):
+                f(X.double())
+        """,
+    "reset": """
+        def test_one():
+            f = torch.compile(clean)
+            f(X), torch._dynamo.reset(), f(X)
+        """,
+}
+SHARED = """
+import json
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.dynacheck(max_graphs=50, allow=["eager:*", "nothing-compiled"]))
+
+def pytest_runtest_logreport(report):
+    data = getattr(report, "dynacheck", None)
+    if data is not None and report.when == "call":
+        print(report.outcome, json.dumps(data))
+"""
+
+
+def told(project, engine, body):
+    """What a test's report carries under an engine."""
+    import json
+
+    result = project.run("-s", f"--dynacheck-engine={engine}", text=body)
+    (line,) = [line for line in result.outlines if "{" in line]
+    outcome, _, data = line.partition(" {")
+    assert outcome.rpartition(".")[2] == "passed", result.outlines
+    found = json.loads("{" + data)
+    assert found["engine"] == engine
+    return found
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_both_engines_tell_the_same(project, name):
+    project.pytester.makeconftest(SHARED)
+    torch, bundled = (told(project, engine, BODIES[name]) for engine in ("torch", "bundled"))
+    assert bundled["counts"]["calls"] > 0
+    for key in ("counts", "causes", "budgets"):
+        assert torch[key] == bundled[key]
+    for key in ("source", "kind", "subject", "then", "now", "hint", "decided"):
+        assert [r["changes"][0][key] for r in torch["recompiles"]] == [
+            r["changes"][0][key] for r in bundled["recompiles"]
+        ]
+    for key in ("line", "function", "text", "hint", "stack"):
+        assert [b[key] for b in torch["graph_breaks"]] == [b[key] for b in bundled["graph_breaks"]]
+    assert [(c["function"], c["outcome"], c["at"]) for c in torch["calls"]] == [
+        (c["function"], c["outcome"], c["at"]) for c in bundled["calls"]
+    ]
+
+
+def test_a_marker_chooses_the_engine(project):
+    result = project.run(
+        text="""
+        import sys
+
+        def counted():
+            return dict(sys.modules["torch._dynamo.utils"].counters["frames"])
+
+        @pytest.mark.dynacheck(engine="torch", graphs=1)
+        def test_torch():
+            before = counted()
+            torch.compile(clean)(X)
+            assert counted() != before
+
+        @pytest.mark.dynacheck(graphs=1)
+        def test_ours():
+            before = counted()
+            torch.compile(clean)(X)
+            assert counted() == before
+        """
+    )
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        ["dynacheck: 2 tests (engine bundled, backend eager; engine torch, backend eager)"]
+    )
+
+
+def test_what_was_compiled_before_the_test_is_told_too(project):
+    project.run(
+        "--dynacheck-engine=torch",
+        text="""
+        @torch.compile
+        def decorated(x):
+            return x + 1
+
+        @torch.compile(mode="reduce-overhead")
+        def library(x):
+            return x + 1
+
+        model = Scaled()
+        model.compile()
+
+        @pytest.mark.max_graphs(1)
+        def test_decorated(dynacheck):
+            decorated(X), decorated(X)
+            assert [call.outcome for call in dynacheck.report.calls] == ["miss", "hit"]
+            assert dynacheck.report.graphs[0].backend == "eager"
+
+        @pytest.mark.max_graphs(1)
+        def test_the_same_again(dynacheck):
+            decorated(X)
+            assert [call.outcome for call in dynacheck.report.calls] == ["miss"]
+
+        @pytest.mark.max_graphs(1)
+        def test_mode(dynacheck):
+            library(X)
+            assert dynacheck.report.graphs[0].backend == "eager"
+
+        @pytest.mark.max_graphs(1)
+        def test_module():
+            model(X)
+        """,
+    ).assert_outcomes(passed=4)
+
+
+def test_backends_are_as_written_where_asked_for(project):
+    project.run(
+        "--dynacheck-engine=torch", "--dynacheck-backend=aot_eager",
+        text="""
+        def mine(gm, inputs):
+            return gm.forward
+
+        def backend_of(report):
+            return report.graphs[0].backend
+
+        @pytest.mark.max_graphs(1)
+        def test_default(dynacheck):
+            torch.compile(clean)(X)
+            assert backend_of(dynacheck.report) == "aot_eager"
+
+        @pytest.mark.max_graphs(1)
+        def test_own(dynacheck):
+            torch.compile(clean, backend=mine)(X)
+            assert backend_of(dynacheck.report) == "mine"
+        """,
+    ).assert_outcomes(passed=2)  # fmt: skip
+
+
+def test_stock_torch_is_reset_only_where_it_is_the_engine(project):
+    project.run(
+        text="""
+        entries = torch._dynamo.eval_frame._debug_get_cache_entry_list
+        kept = torch.compile(clean, backend="eager")
+
+        def test_compiled_by_torch():
+            torch._dynamo.reset()
+            kept(X)
+            assert len(entries(clean.__code__)) == 1
+
+        @pytest.mark.dynacheck(graphs=2)
+        def test_ours():
+            torch.compile(printing)(X)
+
+        def test_still_there():
+            assert len(entries(clean.__code__)) == 1
+
+        @pytest.mark.dynacheck(engine="torch", graphs=2)
+        def test_torch():
+            torch.compile(printing)(X)
+
+        def test_gone():
+            assert len(entries(clean.__code__)) == 0
+        """
+    ).assert_outcomes(passed=5)
+
+
+def test_fullgraph_raises_torchs_own(project):
+    result = project.run(
+        "--dynacheck-engine=torch", "--dynacheck-fullgraph",
+        text="""
+        import torch._dynamo.exc
+
+        @pytest.mark.max_graphs(1)
+        def test_one():
+            torch.compile(printing)(X)
+
+        @pytest.mark.max_graph_breaks(1)
+        def test_allowed():
+            torch.compile(printing)(X)
+
+        @pytest.mark.dynacheck(allow=["break:*", "eager:*", "nothing-compiled"])
+        def test_raises():
+            with pytest.raises(torch._dynamo.exc.Unsupported):
+                torch.compile(printing, fullgraph=True)(X)
+        """,
+    )  # fmt: skip
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(
+        ["E * torch._dynamo.exc.Unsupported: *", "*in printing: call that writes output*"]
+    )
+    assert not any("eager runs --" in line for line in result.outlines)
+
+
+def test_a_failing_report_says_which_engine_and_no_more(project):
+    result = project.run(
+        "--dynacheck-engine=torch",
+        text="@pytest.mark.max_graphs(1)\ndef test_one():\n    torch.compile(printing)(X)\n",
+    )
+    result.stdout.fnmatch_lines(["*dynacheck (engine torch, backend eager, torch *)*"])
+    result.stdout.no_fnmatch_line("*check with: --dynacheck-engine*")
+
+
+def test_a_failing_report_of_ours_says_how_to_ask_torch(project):
+    result = project.run(text="@pytest.mark.max_graphs(1)\ndef test_one():\n    torch.compile(printing)(X)\n")
+    result.stdout.fnmatch_lines(["check with: --dynacheck-engine=torch"])
+
+
+def silenced(monkeypatch, hook):
+    """Makes one hook not answer, as on a torch that has changed."""
+    from pytest_dynacheck.engines import stock
+
+    monkeypatch.setitem(stock._HOOKS, hook, lambda: None)
+    monkeypatch.setattr(stock, "_silent", None)
+
+
+@pytest.mark.parametrize(
+    ("hook", "count"),
+    [
+        ("graphs", "graphs"),
+        ("breaks", "graph_breaks"),
+        ("recompiles", "recompiles"),
+        ("frames", "cache_entries"),
+    ],
+)
+def test_a_count_that_torch_does_not_tell_is_never_0(project, monkeypatch, hook, count):
+    silenced(monkeypatch, hook)
+    result = project.run(
+        "--dynacheck-engine=torch", "-v",
+        text=f"""
+        @pytest.mark.max_{count}(5)
+        def test_one():
+            torch.compile(clean)(X)
+
+        @pytest.mark.dynacheck(allow=["nothing-compiled"])
+        def test_without_a_budget(dynacheck):
+            torch.compile(clean)(X)
+            assert dynacheck.report.counts["{count}"] is None
+        """,
+    )  # fmt: skip
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines([f"max_{count}(5): this engine can't count {count} on this version of torch"])
+    (note,) = [line for line in result.outlines if line.startswith("dynacheck: engine torch can't count ")]
+    assert count in note
+    result.stdout.fnmatch_lines(["dynacheck: 2 tests, 1 with counts the engine can't know *"])
+
+
+def test_watching_alone_leaves_torch_as_it_is(project):
+    result = project.run(
+        "--dynacheck", "--dynacheck-engine=torch",
+        text="def test_one():\n    torch.compile(clean, backend='aot_eager')(X)\n",
+    )  # fmt: skip
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["test_it.py::test_one * not judged"])
+
+
+def test_threads_are_counted(project):
+    project.run(
+        "--dynacheck-engine=torch",
+        text="""
+        import threading
+
+        @pytest.mark.dynacheck(graphs=1)
+        def test_one():
+            thread = threading.Thread(target=torch.compile(clean), args=(X,))
+            thread.start()
+            thread.join()
+        """,
+    ).assert_outcomes(passed=1)
+
+
+def test_under_xdist(project):
+    result = project.run(
+        "-n1", "--dynacheck-engine=torch",
+        text="@pytest.mark.max_graphs(1)\ndef test_one():\n    torch.compile(printing)(X)\n",
+    )  # fmt: skip
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["dynacheck: 1 test, 1 over budget (engine torch, backend eager)"])
