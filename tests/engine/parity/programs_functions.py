@@ -339,3 +339,85 @@ def _():
         return associative_scan(lambda a, b: a * b, x, dim=0, combine_mode="generic")
 
     return f, xs((4, 3), (4, 3))
+
+
+def _differentiable(name, forward, backward, apply=lambda cls, x: cls.apply(x), **figures):
+    @program(name, 38, **{"graphs": 1, **figures})
+    def _():
+        cls = type(
+            "Custom",
+            (torch.autograd.Function,),
+            {"forward": staticmethod(forward), "backward": staticmethod(backward)},
+        )
+
+        def f(x):
+            y = x * 1
+            return apply(cls, y) + 1
+
+        return f, [(torch.ones(3, requires_grad=True),), (torch.ones(3, requires_grad=True),)]
+
+
+def _scaled(ctx, x, k):
+    ctx.save_for_backward(x, x.sin())
+    ctx.k = k
+    return x * k
+
+
+def _scaled_backward(ctx, grad):
+    x, sine = ctx.saved_tensors
+    return (grad * sine * ctx.k * x if ctx.needs_input_grad[0] else None), None
+
+
+def _counted(ctx, x):
+    SEEN.append(1)
+    return x * 2
+
+
+def _printed_backward(ctx, grad):
+    print("backward")
+    return grad * 2
+
+
+def _marked(ctx, x):
+    largest = x.argmax()
+    ctx.mark_non_differentiable(largest)
+    return x * 2, largest
+
+
+SEEN = []
+twice = lambda ctx, grad: grad * 2  # noqa: E731
+_differentiable("function_saves", _scaled, _scaled_backward, lambda cls, x: cls.apply(x, 3.0))
+_differentiable(
+    "function_without_gradient", _marked, lambda ctx, grad, _: grad * 2, lambda cls, x: sum(cls.apply(x))
+)
+_differentiable("function_once", lambda ctx, x: x * 2, torch.autograd.function.once_differentiable(twice))
+_differentiable("function_returns_its_input", lambda ctx, x: x, twice)
+_differentiable("function_side_effect", _counted, twice, graphs=2, recompiles=1)
+_differentiable("function_backward_prints", lambda ctx, x: x * 2, _printed_backward, graphs=3, breaks=1)
+_differentiable(
+    "function_forward_prints", lambda ctx, x: print("forward") or x * 2, twice, graphs=3, breaks=1
+)
+_differentiable(
+    "function_backward_branches", lambda ctx, x: x * 2, lambda ctx, grad: grad * 2 if grad.sum() > 0 else grad,
+    graphs=3, breaks=1,
+)  # fmt: skip
+
+
+@program("function_with_setup", 38, graphs=2, recompiles=1)
+def _():
+    class Custom(torch.autograd.Function):
+        @staticmethod
+        def forward(x, k):
+            return x * k
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0], output)
+            ctx.k = inputs[1]
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, output = ctx.saved_tensors
+            return grad * ctx.k * output * x, None
+
+    return lambda x: Custom.apply(x, 2).sum(), [(torch.ones(n, requires_grad=True),) for n in (2, 3, 4)]
