@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch.fx.graph_module import _WrappedCall
 
 from dynacheck import _C, errors, events, reasons
 from dynacheck.backends.check import GraphMismatch
@@ -28,6 +29,8 @@ from dynacheck.runtime import calls
 from dynacheck.runtime.codes import code_ref
 from dynacheck.variables.contexts import leave_entered
 from dynacheck.variables.functions import VARARGS, VARKEYWORDS
+
+_CALL: Any = _WrappedCall.__call__
 
 OWN_ERRORS = (errors.DynacheckError, GraphMismatch)
 """What is said about the graph, not by it."""
@@ -92,11 +95,17 @@ class Recovery:
         module: Any = self.module()
         while traceback is not None and module is not None:
             frame = traceback.tb_frame
-            if frame.f_code is getattr(type(module).forward, "__code__", None):
+            code, names = frame.f_code, frame.f_locals
+            nodes = list(module.graph.nodes)
+            if code is getattr(type(module).forward, "__code__", None):
                 lines: dict[int, int | None] = getattr(module, "_lineno_map", None) or {}
                 number = lines.get(traceback.tb_lineno - getattr(module, "_prologue_start", 0))
-                nodes = list(module.graph.nodes)
-                return None if number is None else nodes[:number], list(frame.f_locals.values())
+                return None if number is None else nodes[:number], list(names.values())
+            if code is torch.fx.Interpreter.run.__code__ and names["self"].graph is module.graph:
+                at = nodes.index(names["node"]) if "node" in names else 0
+                return nodes[:at], list(names["self"].env.values())
+            if code is _CALL.__code__ and names["obj"] is module and traceback.tb_next is None:
+                return None, []  # it took what was raised in the graph's code, and its traceback off
             traceback = traceback.tb_next
         return None
 

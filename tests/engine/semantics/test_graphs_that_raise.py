@@ -6,6 +6,7 @@ Every program is called with good and bad values, compiled and not; the first ba
 from __future__ import annotations
 
 import contextlib
+import gc
 import traceback
 
 import dynacheck
@@ -582,3 +583,46 @@ def test_check_still_tells_of_a_mismatch(engine):
     compiled = dynacheck.compile(program, backend="check", options={"backend": wrong})
     with pytest.raises(AssertionError, match="output 0"):
         compiled(torch.ones(3, 2), torch.tensor([1]))
+
+
+def calling(gm, example_inputs):
+    return gm
+
+
+def wrapping(gm, example_inputs):
+    return lambda *args: gm(*args)
+
+
+def interpreting(gm, example_inputs):
+    return torch.fx.Interpreter(gm).run
+
+
+@pytest.mark.parametrize("backend", [calling, wrapping, interpreting], ids=lambda fn: fn.__name__)
+@pytest.mark.parametrize(
+    "program",
+    [attribute_and_log, written_input, written_input_then_raises, drawn, without_grad, in_autocast, between],
+    ids=lambda fn: fn.__name__,
+)
+def test_backends_that_run_the_graph_in_other_ways(program, backend, engine, capsys):
+    compiled = dynacheck.compile(program, backend=backend)
+    for index in (1, 7, 7, 2):
+        assert happens(compiled, index, capsys) == happens(program, index, capsys)
+
+
+def test_calls_that_raise_leave_nothing(engine):
+    compiled = dynacheck.compile(caught_named, backend="eager")
+    raising = dynacheck.compile(deeper, backend="eager")
+    good, bad, table = torch.tensor([1]), torch.tensor([7]), torch.ones(3, 2)
+
+    def calls(n):
+        for _ in range(n):
+            compiled(table, bad, None)
+            compiled(table, good, None)
+            with contextlib.suppress(IndexError):
+                raising(table, bad)
+        gc.collect()
+        return len(gc.get_objects())
+
+    calls(20)
+    before = calls(0)
+    assert min(calls(50) - before for _ in range(3)) < 20
