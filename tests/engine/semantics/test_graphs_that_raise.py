@@ -301,6 +301,14 @@ def between_breaks(table, index, thing):
     return found + 1
 
 
+def in_no_grad_behind_a_break(table, index, thing):
+    with torch.no_grad():
+        print("inside")
+        thing.n = 1
+        found = deeper(table, index)
+    return found
+
+
 def in_a_caller_of_a_break(table, index, thing):
     found = after_a_break(table, index, thing)
     thing.items["never"] = 1
@@ -363,10 +371,10 @@ PROGRAMS = [
     caught, caught_named, caught_else, caught_nested, caught_in_callee, caught_around_callee, caught_in_loop, suppressed,
     swallowed, translated_error, raised_again, returned_in_finally, generator_caught, caught_then_break,
     attribute_and_log, written_global, written_cell, written_arguments, between, in_finally, in_loop, in_generator,
-    without_grad, in_inference_mode, in_autocast, after_a_break, between_breaks, in_a_caller_of_a_break,
+    without_grad, in_inference_mode, in_autocast, after_a_break, between_breaks, in_a_caller_of_a_break, in_no_grad_behind_a_break,
     own_cell_argument, multi_line, written_input, written_input_then_raises, drawn, drawn_in_handler,
 ]  # fmt: skip
-SPLIT = {caught_then_break, after_a_break, between_breaks, in_a_caller_of_a_break}
+SPLIT = {caught_then_break, after_a_break, in_no_grad_behind_a_break, between_breaks, in_a_caller_of_a_break}
 
 
 def plain(value):
@@ -626,3 +634,44 @@ def test_calls_that_raise_leave_nothing(engine):
     calls(20)
     before = calls(0)
     assert min(calls(50) - before for _ in range(3)) < 20
+
+
+class Trained(torch.nn.Module):
+    """A model whose graph writes and draws before it looks at its targets."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 3)
+        self.norm = torch.nn.BatchNorm1d(3)
+        self.drop = torch.nn.Dropout(0.5)
+        self.steps = 0
+        self.shape = None
+
+    def forward(self, x, target):
+        self.steps += 1
+        hidden = self.drop(self.norm(self.layer(x)))
+        self.shape = hidden.shape
+        return functional.cross_entropy(hidden, target)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_model_in_training(backend, engine):
+    def trained(compiled):
+        torch.manual_seed(0)
+        model = Trained()
+        run = dynacheck.compile(model, backend=backend) if compiled else model
+        found = []
+        for last in (1, 7, 2, 7):
+            try:
+                loss = run(torch.arange(8.0).reshape(4, 2), torch.tensor([0, 1, 2, last]))
+                loss.backward()
+                found.append(loss.item())
+            except IndexError as error:
+                found.append((str(error), lines(error)[-1:]))
+            found.append((model.steps, model.shape, torch.rand(1).item()))
+            found.append({name: tensor.tolist() for name, tensor in model.state_dict().items()})
+        found.append([p.grad.tolist() for p in model.parameters()])
+        return found
+
+    wanted, got = trained(False), trained(True)
+    assert str(got) == str(wanted)
