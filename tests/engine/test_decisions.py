@@ -29,6 +29,7 @@ ELSEWHERE = {
     1: ("engine/graph/test_oracle.py::test_facts_aliasing_and_mutation_are_eagers",
         "engine/graph/test_oracle.py::test_ambient_state_is_part_of_the_key"),
     2: ("engine/graph/test_symbolic.py::test_static_results_go_back_to_the_memo",),
+    3: ("engine/parity/test_counts.py::test_bundled_agrees",),
     4: ("engine/variables/test_polyfills.py",),
     6: ("engine/guards/test_objects.py::test_same_guard_is_installed_once",
         "engine/guards/test_explain.py::test_then_now_path_and_line"),
@@ -147,13 +148,33 @@ def test_2_a_static_frame_makes_no_environment(monkeypatch, backend):
 
 def test_3_what_is_not_read_is_not_guarded(seen, backend):
     def fn(x, n, options, name):
-        return x + 1, n, [name, options]
+        unused = [name, options]
+        return x + 1, n, [x, name, options]
 
     compiled = dynacheck.compile(fn, backend=backend)
     for n in (1, 2, "three", None):
-        found, passed, (name, options) = compiled(torch.ones(2), n, {"n": n}, f"name {n}")
+        found, passed, (_, name, options) = compiled(torch.ones(2), n, {"n": n}, f"name {n}")
         assert (passed, name, options) == (n, f"name {n}", {"n": n})
     assert outcomes(seen) == ["miss", "hit", "hit", "hit"]
+
+
+def test_3_what_torch_reads_where_a_frame_ends_is_read(seen, backend):
+    """The items of a container that has to be built, up to the first that is no constant."""
+
+    def fn(x, name, batch):
+        batch["y"] = x + 1
+        return {"name": name, "y": batch["y"]}
+
+    compiled = dynacheck.compile(fn, backend=backend)
+    for name, id_ in (("a", 1), ("a", 1), ("b", 1), ("b", "two")):
+        batch = {"id": id_}
+        assert compiled(torch.ones(2), name, batch)["name"] == name
+        assert list(batch) == ["id", "y"]
+    assert outcomes(seen) == ["miss", "hit", "miss", "miss"]
+    assert [r.cause.split("@")[0] for r in seen.recompiles] == [
+        "recompile:value:name",
+        "recompile:value:batch['id']",
+    ]
 
 
 def test_3_a_break_reads_nothing_either(seen, backend):

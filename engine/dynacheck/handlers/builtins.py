@@ -17,6 +17,7 @@ from dynacheck.sources import ABSENT, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
+from dynacheck.variables.handing_on import typed
 from dynacheck.variables.identity import IdentityVariable
 from dynacheck.variables.iterators import (
     CallableIterator,
@@ -291,9 +292,9 @@ def delete_attribute(tx: Tracer, obj: Arg, name: Arg, /) -> VariableTracker:
     return tx.constant(None)
 
 
-@handles(callable)
+@handles(callable, lazy=True)
 def is_callable(tx: Tracer, obj: Arg, /) -> VariableTracker:
-    return tx.constant(abstract.has(obj, "__call__"))
+    return tx.constant(abstract.has(typed(tx, obj), "__call__"))
 
 
 @handles(vars)
@@ -303,8 +304,9 @@ def attributes(tx: Tracer, *objects: Arg) -> VariableTracker:
     return abstract.getattr_(tx, objects[0], "__dict__")
 
 
-@handles(isinstance)
+@handles(isinstance, lazy=True)
 def is_instance(tx: Tracer, obj: Arg, class_or_tuple: Arg, /) -> VariableTracker:
+    obj = typed(tx, obj)
     return tx.constant(_matches(tx, obj.get_type(), class_or_tuple, obj, "isinstance"))
 
 

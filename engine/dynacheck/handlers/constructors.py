@@ -15,6 +15,7 @@ from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
 from dynacheck.variables.deques import DequeVariable
+from dynacheck.variables.handing_on import typed
 from dynacheck.variables.mappings import DefaultDictVariable, DictVariable, OrderedDictVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.results import fold
@@ -196,10 +197,10 @@ def make_bytes(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker | None:
     return fold_call(tx, bytes, args, named)
 
 
-@handles(type)
+@handles(type, lazy=True)
 def type_of(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker:
     if len(args) == 1 and not named:
-        return tx.class_of(args[0])
+        return tx.class_variable(typed(tx, args[0]).get_type())
     return tx.break_(UNKNOWN_CALL, what="type() that makes a class")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.table import NULL, Machine, opcode, unsupported
 from dynacheck.variables import abstract
+from dynacheck.variables.handing_on import looked_at
 
 unsupported(
     "it belongs to class bodies, modules and annotation scopes, which aren't translated",
@@ -116,7 +117,7 @@ def load_super_attr(tx: Machine, inst: Instruction) -> None:
 def store_attr(tx: Machine, inst: Instruction) -> None:
     name: Any = inst.argval
     value, owner = tx.popn(2)
-    abstract.setattr_(tx, owner, name, value)
+    abstract.setattr_(tx, owner, name, looked_at(tx, value))  # as torch looks at it
 
 
 @opcode("DELETE_ATTR", leaves=0)

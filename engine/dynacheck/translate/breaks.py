@@ -13,7 +13,7 @@ from dynacheck.opcodes.table import NULL
 from dynacheck.reasons import Reason
 from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame, WithBlock
-from dynacheck.translate.leaving import look_at
+from dynacheck.translate.leaving import look_at, read_what_is_built
 from dynacheck.translate.resume import ResumeLayout, call_resume, resume_code, spill_stack, why_not_resumable
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.variables.base import GraphBreak, VariableTracker
@@ -106,6 +106,8 @@ class Split:
         live |= {n for n in first if n in frame.locals and n in liveness(frame.code).locals(inst.index + 1)}
         names = [n for n in frame.decoded.code.co_varnames if n in live and n in frame.locals]
         values = [*frame.stack, *(frame.locals[n] for n in names)]
+        kept = [value for value in values if value is not NULL]
+        read_what_is_built(frame, kept, frame.attempt.effects.items())
         codegen.replay(frame.attempt.effects, values, cells=frame.cells)
         build = codegen.build
         build.at(inst.positions)

@@ -17,6 +17,7 @@ from dynacheck.handlers import annotations as annotation_handlers
 from dynacheck.handlers import registry, rules, skip, torch_operators, torch_tensors
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, type_lookup
 from dynacheck.translate.arguments import bind_arguments
+from dynacheck.translate.leaving import read_constant
 from dynacheck.translate.tracing import Tracing
 from dynacheck.variables import abstract, exceptions, families
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
@@ -114,6 +115,8 @@ class Calls(Tracing):
                     self.wrap(fn.node.child(DictAttr("_torchdynamo_orig_callable"))), args, kwargs
                 )
             self._may_inline(fn, value)
+        else:
+            read_constant(self, fn)  # as torch, which tries to make the function
         return self.inline(fn, args, kwargs)
 
     def _may_inline(self, fn: UserFunctionVariable, value: FunctionType) -> None:

@@ -22,7 +22,7 @@ from dynacheck.sources import CellContents, DictAttr, FrameView, Global, Node, R
 from dynacheck.translate.breaks import Split
 from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame
-from dynacheck.translate.leaving import look_at
+from dynacheck.translate.leaving import look_at, read_what_is_built
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker, break_text
@@ -156,6 +156,7 @@ def _finished(attempt: Attempt, request: TranslateRequest, ambient: AmbientState
             raise fullgraph_error(broke.reason, broke.message, broke.stack)
     try:
         if broke is None:
+            read_what_is_built(frame, [value], attempt.effects.items())
             codegen.replay(attempt.effects, [value])
             codegen.load(value)
             codegen.build.return_value()

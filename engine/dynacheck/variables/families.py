@@ -11,6 +11,7 @@ import torch
 
 from dynacheck import reasons
 from dynacheck.guards import Is, TypeIs
+from dynacheck.guards.objects import LengthIs
 from dynacheck.sources import CAttr, DictAttr, Node
 from dynacheck.sources import instance_dict as raw_instance_dict
 from dynacheck.variables import abstract, exceptions
@@ -40,6 +41,8 @@ _LENGTHY: Final[dict[type, type[Any]]] = {
 @wraps(list, tuple, torch.Size, dict, collections.OrderedDict, collections.defaultdict)
 def wrap_container(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, TypeIs(type(value)))
+    if isinstance(value, (list, tuple)):
+        tx.guard(node, LengthIs(len(value)))  # as torch: a sequence that is looked at keeps its length
     made: VariableTracker = _LENGTHY[type(value)](None, node)
     return made
 
