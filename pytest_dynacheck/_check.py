@@ -27,10 +27,15 @@ def compare(
 
     Raises:
         AssertionError: the first difference.
+        TypeError: something that isn't a function, or isn't several calls.
     """
     __tracebackhide__ = True
     import torch
 
+    if not callable(fn):
+        raise TypeError(f"dynacheck.check takes a function or a module, not {type(fn).__name__}")
+    if isinstance(calls, torch.Tensor | Args | Mapping | str) or not isinstance(calls, Iterable):
+        raise TypeError(f"dynacheck.check takes a list of calls, not {type(calls).__name__}")
     eager, plain = _fresh(fn), _fresh(fn)
     compiled = compile(plain)
     tolerance = {"rtol": rtol, "atol": atol}

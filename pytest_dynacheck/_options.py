@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -219,19 +220,26 @@ def _check_verbosity(config: pytest.Config) -> None:
 
 
 def check_backend(settings: Settings, backends: Callable[[], Iterable[str]]) -> None:
-    """Refuse an unknown default backend; asks the engine only about names that aren't well known.
+    """Refuse an unknown default backend.
 
     Raises:
         pytest.UsageError: there is no such backend.
     """
-    name = settings["backend"]
-    if name in _KNOWN_BACKENDS:
-        return
+    why = unknown_backend(settings["backend"], backends)
+    if why is not None:
+        raise pytest.UsageError(f"{settings.origin('backend')}: {why}")
+
+
+def unknown_backend(name: object, backends: Callable[[], Iterable[str]]) -> str | None:
+    """What to say about a name that no backend has; asks the engine only about names that aren't well known."""
+    if not isinstance(name, str) or name in _KNOWN_BACKENDS:
+        return None
     names = sorted({*_KNOWN_BACKENDS, *backends()})
-    if name not in names:
-        raise pytest.UsageError(
-            f"{settings.origin('backend')}: no backend {name!r}; there are {', '.join(names)}"
-        )
+    if name in names:
+        return None
+    near = difflib.get_close_matches(name, names, 3)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(names)}"
+    return f"no backend {name!r}; {hint}"
 
 
 def check_device(settings: Settings) -> None:
@@ -240,13 +248,19 @@ def check_device(settings: Settings) -> None:
     Raises:
         pytest.UsageError: there is no such device.
     """
-    name = settings["device"]
-    if name.startswith("cuda"):
-        wanted, count = int(name.partition(":")[2] or 0), _gpus()
-        if wanted >= count:
-            raise pytest.UsageError(
-                f"{settings.origin('device')}: no device {name!r}; there are {count} CUDA devices"
-            )
+    why = missing_device(settings["device"])
+    if why is not None:
+        raise pytest.UsageError(f"{settings.origin('device')}: {why}")
+
+
+def missing_device(name: str | None) -> str | None:
+    """What to say about a GPU that this machine hasn't."""
+    if name is None or not name.startswith("cuda"):
+        return None
+    count = _gpus()
+    if int(name.partition(":")[2] or 0) < count:
+        return None
+    return f"no device {name!r}; there are {count} CUDA devices"
 
 
 def _gpus() -> int:
@@ -260,11 +274,12 @@ def device(settings: Settings, wanted: str | None) -> torch.device:
     import torch
 
     name = wanted or settings["device"]
+    why = missing_device(name)
+    if why is not None:
+        pytest.skip(why)
     count = 0 if name == "cpu" else _gpus()
     if name == "auto":
         name = "cuda" if count else "cpu"
-    if name.startswith("cuda") and not count:
-        pytest.skip(f"no GPU for device {name!r}")
     if name == "cuda":
         worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
         name = f"cuda:{int(worker) % count if worker.isdigit() else 0}"

@@ -15,7 +15,7 @@ from pytest_dynacheck._budgets import Mistake
 from pytest_dynacheck._compiling import Compiling
 from pytest_dynacheck._isolation import Leak, Snapshot
 from pytest_dynacheck._marks import RUN, Plan, plan_of
-from pytest_dynacheck._options import Settings
+from pytest_dynacheck._options import Settings, missing_device, unknown_backend
 from pytest_dynacheck._public import BudgetExceeded, DynacheckUnusedAllowance
 from pytest_dynacheck._redirect import Redirection
 from pytest_dynacheck._trace_log import without_capture
@@ -59,15 +59,23 @@ class Session:
 
         Raises:
             pytest.fail.Exception: a marker with a wrong argument, or an engine that can't be loaded.
+            pytest.skip.Exception: a marker asks for a GPU that isn't there.
         """
         try:
             plan = plan_of(item, self.settings)
         except Mistake as error:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
+        why = missing_device(plan.other.get("device"))
+        if why is not None:
+            pytest.skip(why)
         observes = plan.under_test or self.settings.observe
         if not observes and self.settings["isolate"] != "all":
             return None
         try:
+            engine = plan.other.get("engine")
+            why = unknown_backend(plan.other.get("backend"), lambda: self.engine(engine).backends())
+            if why is not None:
+                raise pytest.fail.Exception(f"@pytest.mark.dynacheck: {why}", pytrace=False)
             run = TestRun(self, item.nodeid, plan, observes=observes)
             item.stash[RUN] = self.current = run
             run.begin()

@@ -111,6 +111,17 @@ def test_arguments_are_cloned_for_each_side():
     assert torch.equal(given, X)
 
 
+@pytest.mark.parametrize("calls", [X, {"x": X}, Args(X), "x", 3], ids=lambda calls: type(calls).__name__)
+def test_one_call_is_no_list_of_calls(calls):
+    with pytest.raises(TypeError, match=f"takes a list of calls, not {type(calls).__name__}"):
+        run(lambda x: x + 1, calls, lambda f: f)
+
+
+def test_what_cant_be_called_is_refused():
+    with pytest.raises(TypeError, match="takes a function or a module, not int"):
+        run(3, [X], lambda f: f)
+
+
 def test_through_the_fixture(project):
     project.run(
         text="""

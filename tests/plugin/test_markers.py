@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 
 @pytest.mark.parametrize(
@@ -193,6 +194,8 @@ def test_marker_keywords_reach_the_compile(project):
         ("dynacheck(owner=3)", "owner takes the name of a package, not 3"),
         ("dynacheck(engine='other')", "no engine 'other'; there are bundled, torch"),
         ("dynacheck(backend=3)", "backend takes a name or a callable, not 3"),
+        ("dynacheck(backend='inducter')", "no backend 'inducter'; did you mean 'inductor'?"),
+        ("dynacheck(backend='zzz')", "no backend 'zzz'; there are aot_eager, "),
         ("dynacheck(device=3)", "device takes 'auto', 'cpu', 'cuda' or 'cuda:n', not 3"),
         ("dynacheck(device='gpu')", "device takes 'auto', 'cpu', 'cuda' or 'cuda:n', not 'gpu'"),
         ("dynacheck(dynamic='yes')", "dynamic takes True, False or None, not 'yes'"),
@@ -224,3 +227,21 @@ def test_markers_are_documented_and_strict(project):
         "--strict-markers",
         text="@pytest.mark.max_graphs(1)\ndef test_one():\n    torch.compile(clean)(X)\n",
     ).assert_outcomes(passed=1)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() > 99, reason="the machine has that many GPUs")
+def test_a_test_for_a_gpu_that_isnt_there_is_skipped(project):
+    result = project.run(
+        "-rs",
+        text="""
+        @pytest.mark.dynacheck(device="cuda:99")
+        def test_gpu():
+            torch.compile(clean)(X)
+
+        @pytest.mark.dynacheck(device="cpu")
+        def test_cpu(dynacheck_device):
+            torch.compile(clean)(X.to(dynacheck_device))
+        """,
+    )
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines(["*no device 'cuda:99'; there are * CUDA devices"])
