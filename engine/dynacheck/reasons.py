@@ -164,6 +164,19 @@ FUNCTION_FORM = Reason(
     "{operator} can't be captured: {why}.",
     "see the operator's documentation for what its functions may do", "",
 )  # fmt: skip
+PYTHON_RESULT = Reason(
+    "DC126", "operator that returns a Python value",
+    "`{call}` returns a Python value ({what}), which a graph can't hold.",
+    "call it outside of the compiled function", "torch.* op returned non-Tensor",
+)  # fmt: skip
+CREATES_LEAF = Reason(
+    "DC127", "tensor made with requires_grad", "`{call}` makes a tensor that requires grad, which a graph can't return.",
+    "make it outside of the compiled function", "Attempted to use tensor creation function with requires_grad=True",
+)  # fmt: skip
+RESIZE = Reason(
+    "DC128", "resize of a tensor", "`{call}` changes the size of a tensor in place.",
+    "make a new tensor", "Unsupported Tensor.resize_() call",
+)  # fmt: skip
 UNCAUGHT_RAISE = Reason(
     "DC201", "the frame raises", "The frame ends by raising {what}.",
     "", "Observed exception",

@@ -29,13 +29,13 @@ def _constant(tx: Tracer, value: VariableTracker | None, default: Any = None) ->
 
 # -- queries of ambient state, which the ambient guard covers
 _QUERIES: Final = (
-    torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.is_autocast_enabled,
+    torch.is_grad_enabled, torch.get_default_dtype, torch.is_autocast_enabled,
     torch.get_autocast_dtype, torch.is_autocast_cache_enabled, torch.are_deterministic_algorithms_enabled,
-    torch.is_deterministic_algorithms_warn_only_enabled, torch.get_num_threads, torch._C._is_torch_function_enabled,
-    torch.cuda.is_available, torch.cuda.device_count, torch.cuda.is_initialized, torch.backends.mkldnn.is_available,
+    torch._C._is_torch_function_enabled,
+    torch.cuda.is_available, torch.cuda.is_initialized, torch.backends.mkldnn.is_available,
     torch.backends.cuda.is_built, torch._C._get_tracing_state, torch._jit_internal.is_scripting,
     torch.jit._trace.is_tracing,
-    torch.overrides.is_tensor_method_or_property, torch._C._is_any_autocast_enabled, torch.get_default_device,
+    torch.overrides.is_tensor_method_or_property, torch._C._is_any_autocast_enabled,
     torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.mem_efficient_sdp_enabled,
     torch.backends.cuda.math_sdp_enabled,
     torch._C._len_torch_dispatch_stack, torch.is_autocast_cpu_enabled, torch.get_autocast_cpu_dtype,

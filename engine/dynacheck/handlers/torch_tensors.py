@@ -18,9 +18,7 @@ from dynacheck.variables.tensor import BINARY, COMPARE, TensorVariable
 # Answered from the tensor's metadata, without a node in the graph.
 METADATA: Final = frozenset({
     "size", "stride", "dim", "ndimension", "numel", "nelement", "is_contiguous", "element_size", "is_floating_point",
-    "is_complex", "is_signed", "is_conj", "is_neg", "get_device", "storage_offset", "is_inference", "__len__",
-    "has_names",
-    "is_shared", "is_pinned",
+    "is_complex", "is_signed", "get_device", "__len__", "has_names",
 })  # fmt: skip
 READS_VALUE: Final = frozenset({
     "item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__",
@@ -140,6 +138,13 @@ def requires_grad_(
     tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
 ) -> VariableTracker:
     return tx.record("call_method", "requires_grad_", [tensor, *args], kwargs)
+
+
+@special("resize_", "resize_as_", "resize")
+def resize(
+    tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    return tx.break_(reasons.RESIZE, call="Tensor.resize_()")
 
 
 @special("type")

@@ -7,7 +7,7 @@ import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import torch
 
@@ -36,6 +36,9 @@ from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.variables.tensor import TensorVariable
 from dynacheck.variables.walk import reachable
 from dynacheck.variables.wrap import IDENTITY_FREE, class_tracker, wrap_value
+
+PYTHON_VALUES: Final = (bool, int, float, complex, str, torch.dtype, torch.device, torch.layout)
+"""What an operator may return that a graph can't hold."""
 
 
 class Attempt:
@@ -349,6 +352,10 @@ class Tracing(Tracer):
             self.break_(reasons.DYNAMIC_SHAPE_OPERATOR, call=describe_target(target))
         except UnsupportedOperator as error:
             self.break_(reasons.OPERATOR_FAILED, call=describe_target(target), why=str(error))
+        if isinstance(result, PYTHON_VALUES) and target is not getattr:
+            self.break_(reasons.PYTHON_RESULT, call=describe_target(target), what=type(result).__name__)
+        if named.get("requires_grad") is True:
+            self.break_(reasons.CREATES_LEAF, call=describe_target(target))
         node = attempt.graph.call(
             op,
             target,
