@@ -31,7 +31,7 @@ def _constant(tx: Tracer, value: VariableTracker | None, default: Any = None) ->
 _QUERIES: Final = (
     torch.is_grad_enabled, torch.get_default_dtype, torch.is_autocast_enabled,
     torch.get_autocast_dtype, torch.is_autocast_cache_enabled, torch.are_deterministic_algorithms_enabled,
-    torch._C._is_torch_function_enabled,
+    torch._C._is_torch_function_enabled, torch._C._get_privateuse1_backend_name,
     torch.cuda.is_available, torch.cuda.is_initialized, torch.backends.mkldnn.is_available,
     torch.backends.cuda.is_built, torch._C._get_tracing_state, torch._jit_internal.is_scripting,
     torch.jit._trace.is_tracing,
