@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,10 @@ from dynacheck.hints import hint_for
 
 import pytest_dynacheck
 from pytest_dynacheck import _marks, _options, _schema
+from pytest_dynacheck import plugin as plugin_module
+from pytest_dynacheck._benchmark import Benchmark
+from pytest_dynacheck._benchmark_fixture import WithBenchmark
+from pytest_dynacheck._fixture import Dynacheck
 
 HERE = Path(__file__).parent / "reference"
 NOTE = "<!-- written by docs/generate.py -->\n"
@@ -133,11 +138,37 @@ def plugin() -> str:
             "A marker wins over the command line, that over the environment, that over the ini file.",
             "",
             _table(("option", "ini", "environment", "meaning"), options),
+            "## Fixtures",
+            "",
+            _table(("fixture", "what it gives"), _fixtures()),
             "## Names",
             "",
             _table(("name", "what it is"), names),
         ]
     )
+
+
+def _fixtures() -> list[tuple[str, ...]]:
+    """Fixtures with their parts; `_`-names aren't for tests."""
+    rows = [(f"`{name}`", doc) for name, doc in _FIXTURES.items()]
+    for name, cls in (("dynacheck", Dynacheck), ("dynacheck_benchmark", Benchmark)):
+        for part, value in vars(cls).items():
+            if not part.startswith("_") and inspect.getdoc(value) and part != "plain":
+                rows.append((f"`{name}.{part}{_signature(value).replace('(self, ', '(')}`", _first(value)))
+    rows.append(("`dynacheck_benchmark(target, *args, **kwargs)`", _first(Benchmark.__call__)))
+    attributes = (inspect.getdoc(Benchmark) or "").partition("Attributes:")[2].split("\n    ")
+    text = " ".join(" ".join(attributes).split())
+    for name in ("speedup", "first_call", "first_call_cache", "break_even"):
+        found = re.search(rf"\b{name}: (.*?)(?= \w+: |$)", text)
+        rows.append((f"`dynacheck_benchmark.{name}`", found.group(1) if found else ""))
+    return rows
+
+
+_FIXTURES = {
+    "dynacheck": _first(plugin_module.dynacheck),
+    "dynacheck_device": _first(plugin_module.dynacheck_device),
+    "dynacheck_benchmark": _first(WithBenchmark.dynacheck_benchmark),
+}
 
 
 def results() -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from pytest_dynacheck import _collected, _options, _report, _results, _summary, _tracebacks, _writing
+from pytest_dynacheck._benchmark import Benchmark
 from pytest_dynacheck._fixture import Dynacheck
 from pytest_dynacheck._marks import RUN
 from pytest_dynacheck._session import SESSION, Session
@@ -48,6 +50,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     run = item.config.stash[SESSION].begin(item)
     if run is not None:
         run.fixture = Dynacheck(run)
+        run.make_benchmark = functools.partial(Benchmark, run)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any
 from urllib.parse import quote
 
+from pytest_dynacheck._benchmark import sentence
 from pytest_dynacheck._budgets import NOTHING_COMPILED
 from pytest_dynacheck._results import VERDICTS
 from pytest_dynacheck._words import ALLOWED, WORDS, one_line
@@ -248,6 +249,8 @@ def _facts(test: Mapping[str, Any]) -> Iterator[str]:
     baseline = test["baseline"]
     if baseline and (baseline["worse"] or baseline["better"]):
         yield f"<p>Against the baseline: {escape('; '.join([*baseline['worse'], *baseline['better']]))}</p>"
+    if test["benchmark"]:
+        yield f"<p>Benchmark: {escape(sentence(test['benchmark']))}</p>"
     if test["unused"]:
         yield f"<p>Allowed and not met: {', '.join(map(_code, test['unused']))}</p>"
     if test["state_leaks"]:

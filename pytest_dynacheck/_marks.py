@@ -13,15 +13,15 @@ from pytest_dynacheck.engines import ENGINES
 
 NAMES = (*BOUNDS, "dynacheck")
 FIXTURES = ("dynacheck", "dynacheck_benchmark")
-_OTHER = ("engine", "backend", "fullgraph", "dynamic", "device", "isolate", "owner", "allow")
+_OTHER = ("engine", "backend", "fullgraph", "dynamic", "device", "isolate", "owner", "allow", "min_speedup")
 
 LINES = (
     "max_graphs(n): the test compiles at most n graphs, recompiles included.",
     "max_graph_breaks(n): at most n places of the compiled code break the graph.",
     "max_recompiles(n): at most n times a function is compiled again.",
     "max_cache_entries(n): no function has more than n cache entries.",
-    "dynacheck(*, engine, backend, fullgraph, dynamic, device, isolate, owner, allow, graphs, graph_breaks, "
-    "recompiles, cache_entries, max_graphs, max_graph_breaks, max_recompiles, max_cache_entries): how the "
+    "dynacheck(*, engine, backend, fullgraph, dynamic, device, isolate, owner, allow, min_speedup, graphs, "
+    "graph_breaks, recompiles, cache_entries, max_graphs, max_graph_breaks, max_recompiles, max_cache_entries): how the "
     "test compiles, exact numbers and bounds; allow: globs over cause keys, or {glob: at_most}.",
 )
 
@@ -33,6 +33,7 @@ class Plan:
     """What a test wants: how it compiles, its limits, what is excused."""
 
     def __init__(self, *, marked: bool, uses_fixture: bool, by_default: bool = False) -> None:
+        self.benchmarks = False
         self.by_default = by_default
         self.marked = marked
         self.uses_fixture = uses_fixture
@@ -78,6 +79,7 @@ def plan_of(item: pytest.Item, settings: Settings) -> Plan:
     """
     marks = [mark for mark in item.iter_markers() if mark.name in NAMES]
     plan = Plan(marked=bool(marks), uses_fixture=uses_fixture(item), by_default=settings.judges_all)
+    plan.benchmarks = "dynacheck_benchmark" in getattr(item, "fixturenames", ())
     for mark in marks:  # nearest first
         limits, other, allow = _read(mark)
         for count, limit in limits.items():
@@ -88,6 +90,10 @@ def plan_of(item: pytest.Item, settings: Settings) -> Plan:
             plan.allow.setdefault(glob, at_most)
     if not marks:
         plan.limits.update(settings.defaults)
+    if "min_speedup" in plan.other and not plan.benchmarks:
+        raise Mistake(
+            "@pytest.mark.dynacheck: min_speedup is about what dynacheck_benchmark measures; use that fixture"
+        )
     plan.limits = {count: plan.limits[count] for count in COUNTS if count in plan.limits}
     return plan
 
@@ -132,5 +138,9 @@ def _check(name: str, value: Any) -> None:
         raise Mistake(f"no engine {value!r}; there are {', '.join(ENGINES)}")
     if name == "backend" and not isinstance(value, str) and not callable(value):
         raise Mistake(f"backend takes a name or a callable, not {value!r}")
+    if name == "min_speedup" and (
+        isinstance(value, bool) or not isinstance(value, int | float) or not value > 0
+    ):
+        raise Mistake(f"min_speedup takes a number above 0, not {value!r}")
     if name == "device" and not (isinstance(value, str) and DEVICE.fullmatch(value)):
         raise Mistake(f"device takes 'auto', 'cpu', 'cuda' or 'cuda:n', not {value!r}")

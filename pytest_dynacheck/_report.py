@@ -84,6 +84,7 @@ def plain(run: TestRun) -> dict[str, Any]:
     code = _LONGEST_CODE if settings["json"] or settings["html"] else 0
     found = nothing_known(run.engine.name, run.compiling.backend, under_test=run.plan.under_test)
     found |= run.report.to_json(longest_code=code)
+    found["benchmark"] = run.benchmark
     verdict = run.verdict
     if verdict is not None:
         found |= {
@@ -108,6 +109,7 @@ def nothing_known(engine: str, backend: str, *, under_test: bool) -> dict[str, A
         "verdict": None,
         **{name: [] for name in ("messages", "notes", "budgets", "allowed", "unused", *_LISTS)},
         "baseline": None,
+        "benchmark": None,
         "counts": dict.fromkeys(_COUNTED),
         "causes": {},
         "setup": {},

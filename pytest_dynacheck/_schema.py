@@ -191,6 +191,25 @@ BASELINE = _is(
     required=["status", "worse", "better"],
 )
 
+_TIME = ["number", "null"]
+BENCHMARK = _is(
+    ["object", "null"],
+    "What `dynacheck_benchmark` measured, in seconds; null in a test without it.",
+    properties={
+        "eager": _is(_TIME, "The shortest eager call; null if benchmarks are disabled."),
+        "compiled": _is(_TIME, "The shortest compiled call."),
+        "speedup": _is(_TIME, "The first over the second."),
+        "first_call": _is(_TIME, "The first compiled call, compiling included."),
+        "first_call_cache": {
+            "enum": ["warm", "cold", "none"],
+            "description": "Whether compiled code came from a disk cache; `none` if none was asked.",
+        },
+        "break_even": _is(_TIME, "How many calls make up for the first; null if none do."),
+        "min_speedup": _is(_TIME, "The speed-up asked for, if any."),
+    },
+    required=["eager", "compiled", "speedup", "first_call", "first_call_cache", "break_even", "min_speedup"],
+)
+
 TEST = _record(
     "One test: each one under test, and each other one that was watched and compiled something.",
     nodeid=_text("pytest's name of the test."),
@@ -209,6 +228,7 @@ TEST = _record(
     allowed=_texts("Causes that were met and allowed."),
     unused=_texts("Globs of `allow` that matched nothing."),
     baseline=_ref("baseline"),
+    benchmark=_ref("benchmark"),
     counts=_ref("counts"),
     graphs=_list(_ref("graph"), "Graphs, in the order they were made."),
     graph_breaks=_list(_ref("graph_break"), "Places, in the order they were met."),
@@ -228,6 +248,7 @@ DEFINITIONS = {
     "test": TEST,
     "counts": COUNTS,
     "baseline": BASELINE,
+    "benchmark": BENCHMARK,
     "budget": BUDGET,
     "graph": GRAPH,
     "graph_break": BREAK,

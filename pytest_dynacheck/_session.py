@@ -108,6 +108,9 @@ class TestRun:
         self.compiling = Compiling(self._compile, plan, session.settings)
         self.report: Any = None
         self.fixture: Any = None
+        self.make_benchmark: Any = None
+        self.benchmark: dict[str, Any] | None = None
+        self.notes: list[str] = []
         self.verdict: Verdict | None = None
         self.leaks: list[Leak] = []
         self.expects_nothing = False
@@ -219,6 +222,8 @@ class TestRun:
             made=self.compiling.made,
             strict=self.session.settings["strict"],
         )
+        if self.notes:
+            verdict = self.verdict = verdict._replace(notes=verdict.notes + tuple(self.notes))
         if self.expects_nothing:
             verdict = self.verdict = verdict._replace(nothing=False)
         if baseline is not None:

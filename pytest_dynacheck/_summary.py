@@ -7,6 +7,7 @@ from importlib import metadata
 
 import pytest
 
+from pytest_dynacheck._benchmark import sentence
 from pytest_dynacheck._options import Settings
 from pytest_dynacheck._report import torch_version
 from pytest_dynacheck._results import Result, Results
@@ -59,6 +60,11 @@ class Summary:
             for leak in result.leaks
         ]
         notes = some(notes) + some(leaks)
+        notes += [
+            f"{result.nodeid}: {sentence(result.data['benchmark'])}"
+            for result in results
+            if result.data is not None and result.data["benchmark"]
+        ]
         if self.settings.fullgraph and not self.results.under_test:
             notes.append("--dynacheck-fullgraph met no test under test")
         notes += self._unknown()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_dynacheck import _marks, _options
+from pytest_dynacheck import _benchmark_fixture, _marks, _options
 
 if TYPE_CHECKING:
     import torch
@@ -25,6 +25,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     _marks.register(config)
+    has_benchmark = config.pluginmanager.hasplugin("benchmark")
+    fixture = _benchmark_fixture.WithBenchmark if has_benchmark else _benchmark_fixture.WithoutBenchmark
+    config.pluginmanager.register(fixture(), "dynacheck-benchmark")
     settings = config.stash[_options.SETTINGS] = _options.read(config)
     if settings.given:
         activate(config)

@@ -223,6 +223,11 @@ class Cached:
     backend: str
 
 
+def entry_count() -> int:
+    """How many entries all code objects of this process have."""
+    return sum(len(state.entries) for state in _C.states())
+
+
 def cache_entries(fn: Any) -> tuple[Cached, ...]:
     """The live entries of a function's or module's code, the ones of its resume functions included.
 

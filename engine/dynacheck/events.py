@@ -6,9 +6,10 @@ an attempt is committed, never by an attempt that is thrown away. Observers are 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -279,6 +280,21 @@ class Observers:
         if last:
             for fn in self.changed:
                 fn(False)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nobody observes, in any thread, until the block ends."""
+        with self._lock:
+            before, self._list = self._list, ()
+        for fn in self.changed if before else ():
+            fn(False)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._list = (*before, *self._list)
+            for fn in self.changed if before else ():
+                fn(True)
 
     def emit(self, event: Event) -> None:
         for observer in self._list:

@@ -60,6 +60,12 @@ class Engine(Protocol):
     def record(self) -> AbstractContextManager[Any]:
         """Watches every thread of this process until the context is left."""
 
+    def unwatched(self) -> AbstractContextManager[None]:
+        """Calls cost what they cost a program that nobody watches; what happens meanwhile isn't in any report."""
+
+    def compile_count(self) -> int:
+        """A number that grows when anything is compiled, watched or not."""
+
     def backends(self) -> Iterable[str]:
         """Names that ``backend=`` takes."""
 

@@ -54,6 +54,17 @@ class Bundled:
         watched: AbstractContextManager[Any] = self.module.observe(self._root)
         return watched
 
+    def unwatched(self) -> AbstractContextManager[None]:
+        """Calls cost what they cost a program that nobody watches; what happens meanwhile isn't in any report."""
+        events = importlib.import_module("dynacheck.events")
+        paused: AbstractContextManager[None] = events.observers.paused()
+        return paused
+
+    def compile_count(self) -> int:
+        """A number that grows when anything is compiled, watched or not: the cache entries of this process."""
+        count: int = importlib.import_module("dynacheck.api").entry_count()
+        return count
+
     def backends(self) -> Iterable[str]:
         """Names that `backend=` takes."""
         names: Iterable[str] = self.module.list_backends()

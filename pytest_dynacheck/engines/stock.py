@@ -507,3 +507,21 @@ def record(
             _recorders[:] = [other for other in _recorders if other is not item]
             if not _recorders:
                 _remove()
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """Torch is as it is when nobody records, until the block ends; recorders then go on with what they have."""
+    with _lock:
+        waiting, snapshots = list(_recorders), dict(_snapshots)
+        _recorders.clear()
+        if waiting:
+            _remove()
+    try:
+        yield
+    finally:
+        with _lock:
+            if waiting and not _recorders:
+                _install()
+            _recorders[:0] = waiting
+            _snapshots.update(snapshots)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
 
@@ -59,6 +60,15 @@ class Stock:
                 yield Report(recorder.events, root=self._root, unknown=unknown_counts(recorder.silent))
             finally:
                 self._recorders.remove(recorder)
+
+    def unwatched(self) -> AbstractContextManager[None]:
+        """torch.compile without our hooks, until the block ends."""
+        return stock.paused()
+
+    def compile_count(self) -> int:
+        """How many frames torch has tried to compile in this process."""
+        count: int = importlib.import_module("torch._dynamo.utils").counters["frames"]["total"]
+        return count
 
     def backends(self) -> Iterable[str]:
         """Names that `backend=` takes."""
