@@ -20,6 +20,12 @@ def test_one(dynacheck_benchmark):
 EAGER = "--dynacheck-backend=eager"
 
 
+@pytest.fixture(autouse=True)
+def _not_in_a_worker(monkeypatch):
+    """pytest-benchmark measures nothing in a worker of xdist, which these tests may run in."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+
+
 def told(result):
     return [line for line in result.outlines if line.startswith("dynacheck: test_it.py")]
 
