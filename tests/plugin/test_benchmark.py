@@ -198,10 +198,17 @@ TORCH = "--dynacheck-engine=torch"
 
 
 def test_the_installed_torch_compile_is_measured(project):
-    result = project.run(TORCH, EAGER, *QUICK, "-s", text=ONE + """
+    result = project.run(
+        TORCH,
+        EAGER,
+        *QUICK,
+        "-s",
+        text=ONE
+        + """
     compiled = dynacheck_benchmark._run.report_since(0)
     assert (compiled.counts["graphs"], len(compiled.calls) < 6) == (1, True)
-""")
+""",
+    )
     result.assert_outcomes(passed=1)
     assert "MEASURED True True" in result.stdout.str()
     result.stdout.fnmatch_lines(["dynacheck: 1 test (engine torch, backend eager)"])
