@@ -14,7 +14,7 @@ from dynacheck import reasons, versions
 from dynacheck.bytecode.assemble import continues
 from dynacheck.bytecode.by_code import ByCode
 from dynacheck.bytecode.decode import DecodedCode, decode
-from dynacheck.bytecode.flow import BlockKind, blocks
+from dynacheck.bytecode.flow import Block, BlockKind, blocks
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.handlers import skip
 from dynacheck.opcodes import table as opcode_table
@@ -22,6 +22,7 @@ from dynacheck.opcodes.unwind import unwind
 from dynacheck.sources import CAttr, DictAttr, Node, UserLine
 from dynacheck.translate.calls import Calls
 from dynacheck.translate.signals import Restart, SkipFrame
+from dynacheck.translate.swallowing import may_swallow
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables import abstract
 from dynacheck.variables.base import CantRebuild, GraphBreak, ObservedException, VariableTracker
@@ -93,7 +94,9 @@ class Frame(Calls):
         self.yielded: VariableTracker | None = None
         self.done = False
         self.started = False
-        self._caught: tuple[int, bool] | None = None  # `catches` by instruction
+        self._blocks: tuple[int, tuple[Block, ...]] | None = (
+            None  # of the instruction they were last asked for
+        )
 
     # -- running
     def run(self) -> VariableTracker:
@@ -428,19 +431,13 @@ class Frame(Calls):
         if not self.covered():
             return False
         index = self.inst.index
-        if self._caught is None or self._caught[0] != index:
-            self._caught = index, self._may_catch(index)
-        return self._caught[1]
-
-    def _may_catch(self, index: int) -> bool:
-        for block in blocks(self.decoded, index):
-            if block.kind is BlockKind.EXCEPT:
-                return True
-            if block.kind is BlockKind.WITH and not isinstance(
-                self.stack[block.exit_position].realize(self), ExitVariable
-            ):
-                return True
-        return False
+        if self._blocks is None or self._blocks[0] != index:
+            self._blocks = index, blocks(self.decoded, index)
+        return any(
+            block.kind is BlockKind.EXCEPT
+            or (block.kind is BlockKind.WITH and may_swallow(self, self.stack[block.exit_position]))
+            for block in self._blocks[1]
+        )
 
     # -- with blocks
     def enter_with(self, manager: VariableTracker) -> None:

@@ -471,7 +471,68 @@ def after_a_draw(table, index, thing):
         return kept - 1
 
 
-@pytest.mark.parametrize("program", [after_a_write, after_a_draw])
+@contextlib.contextmanager
+def ending(thing):
+    try:
+        yield thing
+    except IndexError:
+        thing.n = "ended"
+
+
+@contextlib.contextmanager
+def noting(thing):
+    try:
+        yield thing
+    finally:
+        thing.n = "noted"
+
+
+class Notes(Swallows):
+    """Swallows nothing."""
+
+    def __exit__(self, kind, error, where):
+        if kind is None:
+            return False
+        self.thing.items["left"] = kind
+
+
+def after_a_write_suppressed(table, index, thing):
+    table.mul_(2)
+    with contextlib.suppress(IndexError):
+        return rows(table, index)
+    return table - 1
+
+
+def after_a_write_swallowed(table, index, thing):
+    table.mul_(2)
+    with Swallows(thing):
+        return rows(table, index)
+    return table - 1
+
+
+def after_a_write_ended(table, index, thing):
+    table.mul_(2)
+    with ending(thing):
+        return rows(table, index)
+    return table - 1
+
+
+def after_a_write_in_managers(table, index, thing):
+    table.mul_(2)
+    with torch.no_grad(), noting(thing), Notes(thing):
+        return rows(table, index)
+
+
+STOPPED = [
+    after_a_write,
+    after_a_draw,
+    after_a_write_suppressed,
+    after_a_write_swallowed,
+    after_a_write_ended,
+]
+
+
+@pytest.mark.parametrize("program", STOPPED, ids=lambda fn: fn.__name__)
 def test_after_writes_and_draws_the_frame_runs_as_it_is(program, engine, capsys):
     compiled = dynacheck.compile(program, backend="eager")
     with dynacheck.observe() as report:
@@ -479,6 +540,13 @@ def test_after_writes_and_draws_the_frame_runs_as_it_is(program, engine, capsys)
             assert happens(compiled, index, capsys) == happens(program, index, capsys)
     assert [b.reason for b in report.graph_breaks] == ["DC121"]
     assert "embedding" in report.graph_breaks[0].message
+
+
+def test_managers_that_swallow_nothing_do_not_break_there(engine, capsys):
+    program = after_a_write_in_managers
+    compiled = dynacheck.compile(program, backend="eager", fullgraph=True)
+    for index in (1, 7, 2, 7):
+        assert happens(compiled, index, capsys) == happens(program, index, capsys)
 
 
 def test_what_cannot_raise_does_not_break_there(engine, capsys):
