@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 from torch.fx import graph_module
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from dynacheck import _C, errors
 from dynacheck.backends.contract import Backend
@@ -49,8 +50,8 @@ class GraphHandOver:
             BackendError: the backend raised, or gave something that can't be called.
         """
         started = time.perf_counter()
-        recovery = Recovery(captured)
         captured.meta["backend_id"] = self.backend.name
+        recovery = Recovery(captured)
         try:
             with preserved():
                 fn: Any = self.backend.compile(captured)
@@ -62,13 +63,25 @@ class GraphHandOver:
         self.seconds = time.perf_counter() - started
         weakref.finalize(captured.gm, _forget_source, type(captured.gm)).atexit = False
         self.captured = captured
-        self.owner = _C.GraphOwner(fn, recovery)
+        self.owner = _C.GraphOwner(_generated(fn), recovery)
         return self.owner.call
 
     def _error(self, captured: CapturedGraph, what: str) -> errors.DynacheckError:
         code = captured.code().strip()
         message = f"backend {self.backend.name!r} {what}\nfor a graph of {self.function}:\n{code}"
         return errors.make(errors.BackendError, message, graph_code=code)
+
+
+def _generated(fn: Any) -> Any:
+    """The graph's code for the `forward` that generates it on the first call and reports on stderr what it raises.
+
+    Args:
+        fn: what a backend gave.
+    """
+    if getattr(fn, "__func__", None) is _LazyGraphModule._lazy_forward:
+        fn.__self__.real_recompile()
+        return fn.__self__.forward
+    return fn
 
 
 def _forget_source(cls: type) -> None:

@@ -23,6 +23,13 @@ SLOTS = {name for cls in BUILTINS for name in dir(cls)} | {
 """Special methods that may be asked of a stand-in class."""
 
 
+DECORATORS = ("once_differentiable",)
+
+
+def _undecorated(fn: Any) -> Any:
+    return fn
+
+
 def _class(name: str) -> type:
     return StandIn(name, (), {"__module__": "torch"})
 
@@ -62,7 +69,7 @@ class StandInModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        made = _class(name)
+        made = _undecorated if name in DECORATORS else _class(name)
         setattr(self, name, made)
         return made
 
