@@ -5,7 +5,10 @@ Ids are never reused. DC1xx: graph breaks; DC2xx: the frame is given up; DC3xx: 
 
 from __future__ import annotations
 
+import linecache
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 _table: dict[str, Reason] = {}
 
@@ -36,6 +39,16 @@ class Reason:
     def message(self, **fields: object) -> str:
         """The sentence with its fields."""
         return self.text.format(**fields)
+
+
+def break_text(reason: Reason, message: str, stack: Iterable[Any]) -> str:
+    """A break as an error tells it: reason, hint, the user's stack as tracebacks show it."""
+    lines = []
+    for s in stack:
+        text = s.text or linecache.getline(s.file, s.line)
+        lines.append(f'  File "{s.file}", line {s.line}, in {s.function}\n    {text.strip()}'.rstrip())
+    hint = f"\n  hint: {reason.hint}" if reason.hint else ""
+    return f"{message} [{reason.id}]{hint}\nfrom user code:\n" + "\n".join(lines)
 
 
 def all_reasons() -> tuple[Reason, ...]:

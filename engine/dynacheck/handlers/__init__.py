@@ -21,6 +21,7 @@ from dynacheck.handlers import (
     torch_foreach,
     torch_func,
     torch_functions,
+    torch_overrides,
 )
 from dynacheck.variables import literals, views
 
@@ -46,5 +47,6 @@ __all__ = [
     "torch_foreach",
     "torch_func",
     "torch_functions",
+    "torch_overrides",
     "views",
 ]

@@ -26,9 +26,10 @@ from dynacheck.graph.throwaway import on_its_own
 from dynacheck.handlers import structures
 from dynacheck.handlers.registry import handles
 from dynacheck.variables import abstract
-from dynacheck.variables.base import GraphBreak, ObservedException, Tracer, VariableTracker, break_text
+from dynacheck.variables.base import GraphBreak, ObservedException, Tracer, VariableTracker
 from dynacheck.variables.functions import CallableVariable
 from dynacheck.variables.sequences import ListVariable, TupleVariable
+from dynacheck.variables.subclasses import SubclassTensorVariable
 from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.variables.tensor import TensorVariable
 from dynacheck.variables.walk import reachable
@@ -173,7 +174,7 @@ def checkpoint_(tx: Tracer, function: Arg, *args: Arg, **kwargs: Arg) -> Variabl
 
 
 def _text(broke: GraphBreak) -> str:
-    return break_text(broke.reason, broke.message, broke.stack)
+    return reasons.break_text(broke.reason, broke.message, broke.stack)
 
 
 def refuse(tx: Tracer, operator: str, why: str) -> NoReturn:
@@ -199,7 +200,8 @@ def _parameter(tx: Tracer, recorder: SubgraphRecorder, ref: TensorRef) -> Variab
 
 def lifted_values(tx: Tracer, lifted: dict[Any, Any]) -> list[VariableTracker]:
     """Trackers of lifted values."""
-    return [v if isinstance(v, VariableTracker) else tx.wrap_result(node, v) for node, v in lifted.items()]
+    found = (v if isinstance(v, VariableTracker) else tx.wrap_result(node, v) for node, v in lifted.items())
+    return [value.plain if isinstance(value, SubclassTensorVariable) else value for value in found]
 
 
 def _record(

@@ -285,12 +285,3 @@ def check(tx: Tracer, cond: VariableTracker, message: VariableTracker | None = N
 @handles(torch._C._log_api_usage_once)
 def log_api_usage(tx: Tracer, event: VariableTracker) -> VariableTracker:
     return tx.constant(None)
-
-
-@handles(
-    torch.overrides.has_torch_function,
-    torch.overrides.has_torch_function_unary,
-    torch.overrides.has_torch_function_variadic,
-)
-def has_torch_function(tx: Tracer, *args: VariableTracker) -> VariableTracker:
-    return tx.constant(False)

@@ -70,6 +70,8 @@ class Split:
     def check(self) -> None:
         """Skip the frame if torch would, or if it can't be resumed."""
         frame, inst, broke = self.frame, self.inst, self.broke
+        if frame.attempt.function_modes:  # they are on in the trace alone
+            self.give_up(reasons.BREAK_IN_WITH)
         if broke.reason is reasons.FRAME_INSPECTION and len(broke.stack) == 1:  # it would see our temporaries
             raise SkipFrame(broke.reason, broke.message, broke.stack, broke)
         reason = why_given_up(frame, inst, frame.attempt.settings.split_more)

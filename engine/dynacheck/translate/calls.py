@@ -14,7 +14,7 @@ from torch import nn
 from dynacheck import interop, reasons
 from dynacheck.guards import Is
 from dynacheck.handlers import annotations as annotation_handlers
-from dynacheck.handlers import registry, rules, skip, torch_operators, torch_tensors
+from dynacheck.handlers import registry, rules, skip, torch_operators, torch_overrides, torch_tensors
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, type_lookup
 from dynacheck.translate.arguments import bind_arguments
 from dynacheck.translate.leaving import read_constant
@@ -23,6 +23,7 @@ from dynacheck.variables import abstract, exceptions, families
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
 from dynacheck.variables.classes import ClassVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
+from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import UserObjectVariable
@@ -80,6 +81,9 @@ class Calls(Tracing):
         found = self._operator(value, args, kwargs)
         if found is not None:
             return found
+        attribute = torch_overrides.attribute_of(value)
+        if attribute is not None and args:
+            return args[0].realize(self).tp_getattro(self, attribute)
         if (
             isinstance(
                 value,
@@ -302,6 +306,14 @@ class Calls(Tracing):
         return families.string_items(self, value)
 
     # -- tensors
+    def torch_function(
+        self, op: str, target: Any, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        return torch_overrides.dispatch(self, op, target, args, kwargs)
+
+    def string_dict(self, items: dict[str, VariableTracker]) -> VariableTracker:
+        return DictVariable.of(self, [(self.constant(k), v) for k, v in items.items()])
+
     def call_tensor_method(
         self,
         tensor: TensorVariable,
@@ -309,6 +321,8 @@ class Calls(Tracing):
         args: Sequence[VariableTracker],
         kwargs: dict[str, VariableTracker],
     ) -> VariableTracker:
+        if self.attempt.function_modes:
+            return self.torch_function("call_method", name, [tensor, *args], kwargs)
         return torch_tensors.call_method(self, tensor, name, list(args), kwargs)
 
     def store_tensor_attribute(
@@ -342,6 +356,9 @@ class Calls(Tracing):
         special = families.construct(self, cls, list(args), kwargs)
         if special is not None:
             return special
+        made = torch_overrides.construct(self, value, args, kwargs)
+        if made is not None:
+            return made
         if issubclass(value, torch.Tensor) or type_lookup(type(value), "__call__") is not type.__call__:
             self.break_(reasons.UNKNOWN_CALL, what=f"the class {value.__qualname__}")
         if not isinstance(cls, ClassVariable):

@@ -43,22 +43,27 @@ def from_weak_cell(cell: WeakCell) -> Any:
     return cell.get()
 
 
+def _asked(tensor: Any, method: Callable[..., Any], *args: int) -> int:
+    """What a tensor's method says; a subclass isn't told that it was asked."""
+    if type(tensor) in (torch.Tensor, torch.nn.Parameter):
+        return int(method(tensor, *args))
+    with torch._C.DisableTorchFunctionSubclass():
+        return int(method(tensor, *args))
+
+
 def size_of(tensor: Any, index: int) -> int:
     """A size of a tensor (used by rewritten code)."""
-    found: int = tensor.size(index)
-    return found
+    return _asked(tensor, torch.Tensor.size, index)
 
 
 def stride_of(tensor: Any, index: int) -> int:
     """A stride of a tensor (used by rewritten code)."""
-    found: int = tensor.stride(index)
-    return found
+    return _asked(tensor, torch.Tensor.stride, index)
 
 
 def offset_of(tensor: Any, index: int) -> int:
     """The storage offset of a tensor (used by rewritten code)."""
-    found: int = tensor.storage_offset()
-    return found
+    return _asked(tensor, torch.Tensor.storage_offset)
 
 
 def recover(

@@ -32,8 +32,9 @@ from dynacheck.variables.constant import ConstantVariable, is_constant_value
 from dynacheck.variables.functions import ObjectVariable, UserFunctionVariable
 from dynacheck.variables.results import CONTAINERS
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
+from dynacheck.variables.subclasses import StrippedVariable, SubclassTensorVariable
 from dynacheck.variables.symbolic import SymNumberVariable
-from dynacheck.variables.tensor import TensorVariable
+from dynacheck.variables.tensor import Overloaded, TensorVariable
 from dynacheck.variables.walk import reachable
 from dynacheck.variables.wrap import IDENTITY_FREE, class_tracker, wrap_value
 
@@ -82,6 +83,7 @@ class Attempt:
         self.modules: list[tuple[str, Any]] = []  # entered nn.Modules: (path, class)
         self.warnings: list[Any] = []
         self.state: dict[Any, Any] = {}
+        self.function_modes: list[VariableTracker] = []  # torch function modes that the frame has entered
         self.outside: frozenset[int] | None = (
             None  # in a function that may have no side effect: what it may not change
         )
@@ -114,6 +116,10 @@ class Tracing(Tracer):
     @property
     def state(self) -> dict[Any, Any]:
         return self.attempt.state
+
+    @property
+    def function_modes(self) -> list[VariableTracker]:
+        return self.attempt.function_modes
 
     @property
     def graph(self) -> GraphRecorder:
@@ -332,8 +338,13 @@ class Tracing(Tracer):
         function: Any = None,
     ) -> VariableTracker:
         kwargs = kwargs or {}
-        metas = [a.as_meta(self) for a in args]
-        named = {k: v.as_meta(self) for k, v in kwargs.items()}
+        if self.attempt.function_modes:
+            return self.torch_function(op, target, args, kwargs)
+        try:
+            metas = [a.as_meta(self) for a in args]
+            named = {k: v.as_meta(self) for k, v in kwargs.items()}
+        except Overloaded:
+            return self.torch_function(op, target, args, kwargs)
         attempt = self.attempt
         risky = may_raise(target, metas)
         self._may_be_caught(target, risky)
@@ -450,6 +461,20 @@ class Tracing(Tracer):
         self._view_of_input(ref, value)
         tracker = TensorVariable(ref, None, node)
         self.attempt.refs[id(ref)] = tracker
+        return tracker
+
+    def wrap_subclass(self, node: Node, value: torch.Tensor) -> VariableTracker:
+        with torch._C.DisableTorchFunctionSubclass():  # it isn't the program that looks at it
+            ref = self.attempt.shapes.wrap_tensor(self, node, value)
+            self._share_storage(ref, value)
+            self._view_of_input(ref, value)
+        ref.facts = ref.facts.replace(cls=torch.Tensor)
+        tracker = SubclassTensorVariable(StrippedVariable(node, ref), type(value), node)
+        self.attempt.refs[id(ref)] = tracker
+        return tracker
+
+    def subclassed(self, plain: TensorVariable, cls: type) -> VariableTracker:
+        tracker = self.attempt.refs[id(plain.ref)] = SubclassTensorVariable(plain, cls)
         return tracker
 
     def _share_storage(self, ref: TensorRef, value: torch.Tensor) -> None:

@@ -25,7 +25,7 @@ from dynacheck.translate.frame import Frame
 from dynacheck.translate.leaving import look_at, read_what_is_built
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.translate.tracing import Attempt
-from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker, break_text
+from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
 from dynacheck.variables.wrap import look_at_kind
 
 MAX_ATTEMPTS = 200
@@ -140,6 +140,9 @@ def _finished(attempt: Attempt, request: TranslateRequest, ambient: AmbientState
     if env is not None:
         env.locate(frame.where)
     how, value = frame.run_root()
+    if how == "return" and attempt.function_modes:  # they would stay on
+        reason = reasons.BREAK_NOT_RESUMABLE
+        raise SkipFrame(reason, reason.message(why="a torch function mode stays on"), frame.stack_lines())
     codegen = Codegen(frame.code, attempt.graph, frame)
     codegen.own_cells(frame.cells)
     broke: GraphBreak | None = None
@@ -230,5 +233,5 @@ def root_frame(attempt: Attempt, request: TranslateRequest) -> Frame:
 
 def fullgraph_error(reason: Reason, message: str, stack: Iterable[UserLine | StackLine]) -> Exception:
     """The error of a break under fullgraph: reason, hint, the user's stack as tracebacks show it."""
-    text = f"graph break under fullgraph=True: {break_text(reason, message, stack)}"
+    text = f"graph break under fullgraph=True: {reasons.break_text(reason, message, stack)}"
     return errors.make(errors.Unsupported, text, reason=reason.id)

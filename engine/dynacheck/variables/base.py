@@ -11,8 +11,7 @@ lives for one translation attempt.
 
 from __future__ import annotations
 
-import linecache
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias
 
@@ -35,16 +34,6 @@ class GraphBreak(Exception):
         self.reason = reason
         self.message = reason.message(**fields)
         self.stack: tuple[Any, ...] = ()  # user stack, filled by the translator nearest to it
-
-
-def break_text(reason: Reason, message: str, stack: Iterable[Any]) -> str:
-    """A break as an error tells it: reason, hint, the user's stack as tracebacks show it."""
-    lines = []
-    for s in stack:
-        text = s.text or linecache.getline(s.file, s.line)
-        lines.append(f'  File "{s.file}", line {s.line}, in {s.function}\n    {text.strip()}'.rstrip())
-    hint = f"\n  hint: {reason.hint}" if reason.hint else ""
-    return f"{message} [{reason.id}]{hint}\nfrom user code:\n" + "\n".join(lines)
 
 
 class ObservedException(Exception):
@@ -155,6 +144,12 @@ class Tracer(Protocol):
 
     def wrap_tensor(self, node: Node, value: Any) -> VariableTracker:
         """The tracker of a sourced tensor."""
+
+    def wrap_subclass(self, node: Node, value: Any) -> VariableTracker:
+        """The tracker of a sourced tensor of a subclass."""
+
+    def subclassed(self, plain: Concrete, cls: type) -> VariableTracker:
+        """A TensorVariable that nothing else holds, as an object of a subclass."""
 
     def wrap_result(self, node: Any, value: Any) -> VariableTracker:
         """The tracker of what a recorded operator (an fx.Node) returns."""
@@ -321,6 +316,21 @@ class Tracer(Protocol):
         function: Any = None,
     ) -> VariableTracker:
         """Record an operator ("call_function" or "call_method") on trackers, propagate metadata, wrap the result."""
+
+    def torch_function(
+        self, op: str, target: Any, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """An operation of which some operand's class has a `__torch_function__`."""
+
+    @property
+    def function_modes(self) -> list[VariableTracker]:
+        """The torch function modes that the frame has entered, innermost last."""
+
+    def string_items(self, value: VariableTracker) -> dict[str, VariableTracker]:
+        """The items of a dict with string keys."""
+
+    def string_dict(self, items: dict[str, VariableTracker]) -> VariableTracker:
+        """A new dict with string keys."""
 
     def graph_input(self, node: Node, ref: TensorRef) -> Any:
         """The fx.Node of a sourced tensor."""

@@ -12,6 +12,7 @@ from dynacheck.sources import ABSENT, DictAttr, Node, SlotAttr, TypeAttr, instan
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import BoundMethodVariable, ObjectMethodVariable
 from dynacheck.variables.methods import BuiltinObject
+from dynacheck.variables.tensor import Overloaded
 
 BINARY = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
@@ -411,6 +412,16 @@ class UserObjectVariable(VariableTracker):
         if found is None:
             tx.raise_(TypeError, f"bad operand type for unary {op}: {self.cls.__name__!r}")
         return found
+
+    def overloads(self, tx: Tracer) -> bool:
+        """Whether torch's operations with it go to its class."""
+        hook = type_lookup(self.cls, "__torch_function__")
+        return isinstance(hook, (classmethod, staticmethod))
+
+    def as_meta(self, tx: Tracer) -> Any:
+        if self.overloads(tx):
+            raise Overloaded
+        return super().as_meta(tx)
 
     def hash_key(self, tx: Tracer) -> Any:
         raw = type_lookup(self.cls, "__hash__")

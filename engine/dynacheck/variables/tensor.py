@@ -49,6 +49,10 @@ FLAGS: Final = frozenset(
 _MARK_NAMES: Final = ("_dynamo_", "_dynacheck_")
 
 
+class Overloaded(Exception):
+    """An operation was asked of a value whose class has a `__torch_function__`."""
+
+
 class TensorVariable(VariableTracker):
     """A tensor.
 
@@ -92,6 +96,8 @@ class TensorVariable(VariableTracker):
 
     # -- attributes
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        if tx.function_modes and not callable(getattr(torch.Tensor, name, None)) and name != "__class__":
+            return tx.torch_function("call_function", getattr, [self, tx.constant(name)], {})
         facts = self.ref.facts
         if name == "shape":
             return tx.size_of(self)

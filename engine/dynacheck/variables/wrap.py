@@ -35,6 +35,7 @@ from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.optimizers import OptimizerVariable
 from dynacheck.variables.sequences import NamedTupleVariable, is_structseq
+from dynacheck.variables.subclasses import can_model
 
 Wrapper = Callable[[Tracer, Node, Any], VariableTracker]
 TABLE: Final[dict[type, Wrapper]] = {}
@@ -165,10 +166,11 @@ def wrap_code(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 def wrap_tensor(tx: Tracer, node: Node, value: torch.Tensor) -> VariableTracker:
     """A tensor, guarded by its metadata; symbolic where its history or a mark asks for it."""
     cls = type(value)
-    if cls not in (torch.Tensor, nn.Parameter) and not _is_plain_parameter(value):
+    plain = cls in (torch.Tensor, nn.Parameter) or _is_plain_parameter(value)
+    if not plain and not can_model(cls):
         tx.break_(reasons.TENSOR_KIND, what=cls.__name__)
     try:
-        return tx.wrap_tensor(node, value)
+        return tx.wrap_tensor(node, value) if plain else tx.wrap_subclass(node, value)
     except UnsupportedTensor as error:
         tx.break_(reasons.TENSOR_KIND, what=error.reason)
 

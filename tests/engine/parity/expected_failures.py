@@ -4,6 +4,9 @@ __all__ = ["AS_TORCH", "EXPECTED_FAILURES", "ON_PURPOSE"]
 
 # Not yet: program or case name -> why.
 EXPECTED_FAILURES: dict[str, str] = {
+    "mode_prints": "a frame with a break under a torch function mode is given up; torch splits inside of the mode",
+    "wrapper_subclass": "subclasses with __torch_dispatch__ run as they are",
+    "wrapper_subclass_parts": "subclasses with __torch_dispatch__ run as they are",
     "fullgraph_after_partial": "on purpose: a fullgraph=True call that an entry ending in a break would serve raises",
     "format_size_unused": "formatting a size specialises it at once, also where the text is never used",
     "format_size_returned": "formatting a size specialises it instead of breaking",

@@ -1,0 +1,131 @@
+"""Tensors of classes that a program derives from `torch.Tensor`, without storage of their own.
+
+The graph computes with plain tensors; the class is what the interpreter dispatches on (`__torch_function__`) and what
+rewritten code gives results. Objects that are no tensors may have a `__torch_function__` too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any, Final
+
+import torch
+
+from dynacheck.sources import ABSENT, Node, TypeAttr, type_lookup
+from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.functions import BoundMethodVariable
+from dynacheck.variables.tensor import Overloaded, TensorVariable
+
+DISABLED: Final = "torch function of subclasses disabled"
+"""In a tracer's state: how often dispatch to subclasses is switched off."""
+
+
+def as_plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The data of an object of a subclass, as a plain tensor (called by graphs)."""
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return tensor  # what a backend traces with
+    with torch._C.DisableTorchFunctionSubclass():
+        return tensor.as_subclass(torch.Tensor)
+
+
+def as_subclass(tensor: torch.Tensor, cls: Any) -> torch.Tensor:
+    """An object of a subclass with a tensor's data (used by rewritten code)."""
+    with torch._C.DisableTorchFunctionSubclass():
+        made: torch.Tensor = tensor.as_subclass(cls)
+        return made
+
+
+def can_model(cls: type) -> bool:
+    """Whether a class of tensors is one of these: the program's, dispatching by `__torch_function__` alone."""
+    dispatches = type_lookup(cls, "__torch_dispatch__") is not type_lookup(torch.Tensor, "__torch_dispatch__")
+    programs = issubclass(cls, torch.Tensor) and cls.__module__.split(".")[0] != "torch"
+    return programs and not dispatches and not issubclass(cls, torch.nn.Parameter)
+
+
+class StrippedVariable(TensorVariable):
+    """The data of a sourced object of a subclass."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: Node, ref: Any) -> None:
+        super().__init__(ref)
+        self._of = of
+
+    def as_proxy(self, tx: Tracer) -> Any:
+        if self._proxy is None:
+            given = tx.graph_node(tx.graph_input(self._of, self.ref), self.ref)
+            self._proxy = tx.graph_call(as_plain, [given])
+        return tx.graph_node(self._proxy, self.ref)
+
+
+class SubclassTensorVariable(TensorVariable):
+    """A tensor of a subclass.
+
+    Args:
+        plain: its data.
+        cls: its class.
+        node: where it comes from.
+    """
+
+    __slots__ = ("cls", "plain")
+
+    def __init__(self, plain: TensorVariable, cls: type, node: Node | None = None) -> None:
+        super().__init__(plain.ref, None, node)
+        self.plain = plain
+        self.cls = cls
+
+    def get_type(self) -> type:
+        return self.cls
+
+    def overloads(self, tx: Tracer) -> bool:
+        """Whether operations on it are dispatched to its class now."""
+        return not tx.state.get(DISABLED)
+
+    def as_proxy(self, tx: Tracer) -> Any:
+        return self.plain.as_proxy(tx)
+
+    def as_meta(self, tx: Tracer) -> Any:
+        if self.overloads(tx):
+            raise Overloaded
+        return self.ref
+
+    def call_method(
+        self, tx: Tracer, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        if self.overloads(tx):
+            return tx.torch_function("call_method", name, [self, *args], dict(kwargs))
+        return self.plain.call_method(tx, name, args, kwargs)
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        raw: Any = type_lookup(self.cls, name)
+        own = raw is not type_lookup(torch.Tensor, name)
+        if own and raw is not ABSENT:
+            return self._class_attribute(tx, name, raw)
+        if name in self.attrs or name == "__class__" or raw is ABSENT or not self.overloads(tx):
+            return super().tp_getattro(tx, name)
+        if callable(raw) or name in ("__dict__", "__module__", "__doc__"):
+            return super().tp_getattro(tx, name)
+        return tx.torch_function("call_function", getattr, [self, tx.constant(name)], {})
+
+    def _class_attribute(self, tx: Tracer, name: str, raw: Any) -> VariableTracker:
+        """What the class, not `torch.Tensor`, has under a name."""
+        node = tx.class_node(self.cls).child(TypeAttr(name))
+        if isinstance(raw, FunctionType):
+            return BoundMethodVariable(tx.wrap(node), self)
+        if isinstance(raw, property):
+            return tx.call(tx.property_getter(node, raw), [self])
+        if isinstance(raw, classmethod):
+            return BoundMethodVariable(tx.unwrap_method(node, raw), tx.class_variable(self.cls))
+        if isinstance(raw, staticmethod):
+            return tx.unwrap_method(node, raw)
+        if type_lookup(type(raw), "__get__") is not ABSENT:
+            self.unmodelled(tx, f"the attribute {name!r}")
+        return tx.wrap(node)
+
+    def children(self) -> Sequence[VariableTracker]:
+        return [self.plain, *super().children()]
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.call_helper(as_subclass, lambda: to.load(self.plain), lambda: to.load_class(self.cls))
+        to.remember(self)
