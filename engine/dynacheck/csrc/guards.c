@@ -86,7 +86,7 @@ int guard_program_on_death(PyObject *program, void (*fn)(void *), void *arg) {
 
 int guards_force(const char *name, int value) {
     if (strcmp(name, "shortcut") == 0) return memo_force(value), 1;
-    if (strcmp(name, "tensors") == 0) return tensors_forced_off = !value, 1;
+    if (strcmp(name, "tensors") == 0) return tensor_places.forced_off = !value, 1;
     return 0;
 }
 

@@ -238,13 +238,45 @@ int memo_safe(const Node *kid, PyObject *value, int safe);
 
 /* ---- guards_torch.c ------------------------------------------------------------------------------------ */
 
+#define TENSOR_OFFSET 16 /* of the at::Tensor in a Python tensor; checked against _cdata */
+#define INLINE_DIMS 5    /* a tensor of at most so many dimensions keeps sizes and strides in itself */
+
+/* Where a TensorImpl keeps things: its dispatch key set; rank, sizes and strides; dtype and device. 0: not known. */
+extern struct TensorPlaces {
+    int keys, rank, type;
+    int forced_off;
+    char (*requires_grad)(const void *impl);
+} tensor_places;
+
+static inline char *tensor_impl(PyObject *v) {
+    return *(char **)((char *)v + TENSOR_OFFSET);
+}
+
+static inline int dims_match(const int64_t *then, const int64_t *now, int n) {
+    for (int i = 0; i < n; i++)
+        if (then[i] != now[i] && then[i] != DC_ANY_SIZE) return 0;
+    return 1;
+}
+
+/* Does a plain tensor match, as far as its memory tells? 0: it doesn't, or only `tensor_matches` knows. */
+static inline int tensor_unchanged(const TensorSpec *spec, PyObject *v) {
+    if (Py_TYPE(v) != spec->type || !spec->type_word_known || tensor_places.forced_off) return 0;
+    const char *impl = tensor_impl(v);
+    const int64_t *dims = (const int64_t *)(impl + tensor_places.rank);
+    return *(const uint64_t *)(impl + tensor_places.keys) == spec->keys &&
+           *(const uint32_t *)(impl + tensor_places.type) == spec->type_word && dims[0] == spec->rank &&
+           dims_match(spec->dims, dims + 1, spec->rank) &&
+           dims_match(spec->dims + spec->rank, dims + 1 + INLINE_DIMS, spec->rank) &&
+           tensor_places.requires_grad(impl) == spec->requires_grad;
+}
+
 int tensor_matches(TensorSpec *spec, PyObject *value);
+int has_marks(PyObject *marks, PyObject *dict);
 int marks_match(PyObject *marks, PyObject *tensor);
 #define READ_GLOBAL 10 /* the signature of a read of an entry of a dict, by identity */
 int ambient_matches(const AmbientRead *r);
 int torch_functions_off(void); /* the state to hand to torch_functions_back, or -1: nothing to do */
 void torch_functions_back(int state);
-extern int tensors_forced_off;
 extern PyMethodDef torch_methods[];
 enum { TENSOR_SIZE, TENSOR_STRIDE, TENSOR_OFFSET_OF };
 int tensor_number(PyObject *tensor, int what, int dim, int64_t *out); /* 2: only Python can tell */

@@ -31,12 +31,13 @@ enum {
     REC_CLASS,     /* a class's version: its attributes and those of its bases */
     REC_FETCH,     /* the node's value is still that object */
     REC_CHECKS,    /* the node's checks pass for the value */
-    REC_TENSOR,    /* the same, for the usual guards on a tensor */
+    REC_TENSOR,    /* the same, for the usual guards on a tensor without marks, whose dict is watched */
 };
 
 typedef struct {
-    int kind;
-    int place; /* of the value */
+    int16_t kind;
+    int16_t dict_at; /* which word of the value points to its dict; 0: not known */
+    int32_t place;   /* of the value */
     const Node *node;
     union {
         PyTypeObject *type;
@@ -112,21 +113,29 @@ static Record *add(Variant *v, int kind, const Node *nd) { /* NULL: no memory */
     return r;
 }
 
+static int dict_word(PyTypeObject *type) {
+    if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) return -3;
+    Py_ssize_t at = type->tp_dictoffset / (Py_ssize_t)sizeof(PyObject *);
+    return at > 0 && at <= INT16_MAX ? (int)at : 0;
+}
+
+static int record_dict(Record *r, PyObject *dict) { /* 0: it can't be watched */
+    Watch *w = dict == NULL ? NULL : watch_get(dict);
+    if (WATCH_OF(r) != NULL) watch_put(WATCH_OF(r));
+#if !DC_PY311
+    r->watch = w;
+#endif
+    r->dict = w == NULL ? NULL : dict;
+    r->version = w == NULL ? 0 : watch_version(w);
+    return w != NULL || dict == NULL;
+}
+
 static void add_dict(Variant *v, int kind, const Node *nd, PyObject *obj, PyObject *dict) {
     Record *r = add(v, kind, nd);
     if (r == NULL) return;
     r->type = obj == NULL ? NULL : Py_TYPE(obj);
-    if (dict == NULL) return;
-    Watch *w = watch_get(dict);
-    if (w == NULL) { /* can't be watched */
-        v->failed = 1;
-        return;
-    }
-    r->dict = dict;
-#if !DC_PY311
-    r->watch = w;
-#endif
-    r->version = watch_version(w);
+    if (!record_dict(r, dict)) v->failed = 1;
+    if (kind == REC_OBJECT && dict != NULL) r->dict_at = (int16_t)dict_word(r->type);
 }
 
 static void add_type(Variant *v, const Node *nd, PyTypeObject *type) {
@@ -139,12 +148,25 @@ static void add_class(Variant *v, const Node *nd, PyTypeObject *cls) {
     if (r != NULL) r->version = cls->tp_version_tag;
 }
 
+/* Marks are attributes: a tensor that has none keeps having none while its dict stays as it is. 0: it has some. */
+static int record_attributes(Record *r, PyObject *tensor) {
+    PyObject *dict = peek_dict(tensor);
+    r->dict_at = (int16_t)dict_word(Py_TYPE(tensor));
+    if (has_no_attributes(tensor)) return record_dict(r, NULL);
+    int marked = dict == NULL || r->dict_at == 0 || !PyDict_CheckExact(dict);
+    if (!marked && r->node->nchecks == 2) marked = has_marks(r->node->checks[1].key, dict);
+    if (marked < 0) PyErr_Clear();
+    return marked == 0 && record_dict(r, dict);
+}
+
 /* The node's checks; those of an ordinary tensor guard can be reached from the record. */
-static void add_checks(Variant *v, const Node *nd) {
+static void add_checks(Variant *v, const Node *nd, PyObject *value) {
     const Check *c = nd->checks;
     int usual = c[0].op == OP_TENSOR && (nd->nchecks == 1 || (nd->nchecks == 2 && c[1].op == OP_MARKS));
-    Record *r = add(v, usual ? REC_TENSOR : REC_CHECKS, nd);
-    if (r != NULL && usual) r->tensor = c[0].data;
+    Record *r = add(v, REC_CHECKS, nd);
+    if (r == NULL || !usual || !record_attributes(r, value)) return;
+    r->kind = REC_TENSOR;
+    r->tensor = c[0].data;
 }
 
 static PyObject *namespace_of(const Node *nd, const GuardFrame *gf) {
@@ -211,6 +233,12 @@ static int check_is_settled(const Check *c, PyObject *v) {
 
 static int uses_dict(const Check *c) {
     return c->op == OP_KEYS || c->op == OP_HASKEY || c->op == OP_LENGTH;
+}
+
+static int checks_use_dict(const Node *nd) {
+    for (int i = 0; i < nd->nchecks; i++)
+        if (uses_dict(&nd->checks[i])) return 1;
+    return 0;
 }
 
 static int check_allocates(const Check *c, PyObject *v) {
@@ -298,7 +326,7 @@ int memo_note(const Node *nd, PyObject *value, Walk *w, int safe) {
         add_type(v, nd, Py_TYPE(value));
     if (dict) add_dict(v, REC_DICT, nd, value, value);
     if (cls) add_class(v, nd, (PyTypeObject *)value);
-    if (check) add_checks(v, nd);
+    if (check) add_checks(v, nd, value);
     return 1;
 }
 
@@ -308,7 +336,7 @@ int memo_note(const Node *nd, PyObject *value, Walk *w, int safe) {
 static int still_the_same(const Node *nd, PyObject *now, Variant *v, Walk *w) {
     PyObject *old = v->values[nd->memo];
     if (old == WALKED) return 1;
-    if (checks_allocate(nd, now) || (now != old && nd->nkids > 0)) return 0;
+    if (checks_allocate(nd, now) || (now != old && (nd->nkids > 0 || checks_use_dict(nd)))) return 0;
     for (int i = 0; i < nd->nkids; i++) {
         const Node *kid = &nd->kids[i];
         if (kid->accessor != ACC_ITEM || !PyTuple_Check(now)) continue;
@@ -360,7 +388,6 @@ static int record_holds(Record *r, Group *g, Variant *v, Walk *w) {
         if (r->dict == NULL || watch_version(WATCH_OF(r)) == r->version) return 1;
         return entries_unchanged(r, g, v, w);
     case REC_DICT:
-        if (value != r->dict) return 0;
         return watch_version(WATCH_OF(r)) == r->version ? 1 : entries_unchanged(r, g, v, w);
     case REC_NAMESPACE:
         if (namespace_of(r->node, w->gf) != r->dict) return 0;
@@ -371,10 +398,27 @@ static int record_holds(Record *r, Group *g, Variant *v, Walk *w) {
         return ((PyTypeObject *)value)->tp_version_tag == r->version;
     case REC_FETCH:
         return fetched_same(r->node, v, w);
-    case REC_TENSOR:
-        if (value != NULL && has_no_attributes(value) && tensor_matches(r->tensor, value) == 1) return 1;
+    case REC_TENSOR: {
+        int verdict = node_check(r->node, value, w);
+        if (verdict == 1 && !record_attributes(r, value)) r->kind = REC_CHECKS;
+        return verdict;
+    }
     }
     return node_check(r->node, value, w);
+}
+
+/* The same for the most frequent kinds, when really nothing has changed. 0: it has, or another kind. */
+static inline int record_holds_quietly(const Record *r, PyObject *const *values) {
+    if (r->kind == REC_DICT) return watch_version(WATCH_OF(r)) == r->version;
+    if (r->kind != REC_OBJECT && r->kind != REC_TENSOR) return 0;
+    PyObject *value = values[r->place];
+    if (r->dict != NULL) {
+        if (watch_version(WATCH_OF(r)) != r->version) return 0;
+    } else if (r->kind == REC_OBJECT)
+        return 0;
+    if (r->dict_at == 0 || value == NULL || ((PyObject **)value)[r->dict_at] != r->dict) return 0;
+    if (r->kind == REC_OBJECT) return Py_TYPE(value) == r->type;
+    return (r->dict != NULL || has_no_attributes(value)) && tensor_unchanged(r->tensor, value);
 }
 
 static int walk_again(Variant *v, Walk *w) {
@@ -391,9 +435,9 @@ static int walk_again(Variant *v, Walk *w) {
 }
 
 static int replay(Group *g, Variant *v, Walk *w) {
-    int n = v->nrecords;
-    for (int i = 0; i < n; i++) {
-        int verdict = record_holds(&v->records[i], g, v, w);
+    for (Record *r = v->records, *end = r + v->nrecords; r < end; r++) {
+        if (record_holds_quietly(r, v->values)) continue;
+        int verdict = record_holds(r, g, v, w);
         if (verdict != 1) return verdict;
     }
     for (int i = 0; i < g->nslots; i++) {

@@ -7,36 +7,26 @@
 #include "guards.h"
 #include <dlfcn.h>
 
-#define TENSOR_OFFSET 16 /* of the at::Tensor in a Python tensor; checked against _cdata */
-
 typedef int32_t (*get_i32)(void *, int32_t *);
 typedef int32_t (*get_i64)(void *, int64_t *);
 typedef int32_t (*get_i64s)(void *, int64_t **);
 
 static struct {
     void *library;
-    char ready;
-    int keys_offset;              /* of the dispatch key set in a TensorImpl */
-    int rank_offset, type_offset; /* of the rank, sizes and strides; of dtype and device. 0: not known */
     PyTypeObject *tensor_type;
     get_i32 dtype, device_index, device_type;
     get_i64 dim, storage_offset;
     get_i64s sizes, strides;
-    char (*requires_grad)(const void *impl);
     void *context;
     int8_t (*functions_state)(void);
     void (*functions_set)(int8_t);
     int64_t (*functions_length)(void);
 } torch_api;
 
-int tensors_forced_off;
-
-static inline char *tensor_impl(PyObject *v) {
-    return *(char **)((char *)v + TENSOR_OFFSET);
-}
+struct TensorPlaces tensor_places;
 
 static inline uint64_t tensor_keys(PyObject *v) {
-    return *(uint64_t *)(tensor_impl(v) + torch_api.keys_offset);
+    return *(uint64_t *)(tensor_impl(v) + tensor_places.keys);
 }
 
 static inline void *tensor_handle(PyObject *v) {
@@ -44,28 +34,10 @@ static inline void *tensor_handle(PyObject *v) {
 }
 
 static int usable(void) {
-    return torch_api.ready && !tensors_forced_off;
+    return tensor_places.keys != 0 && !tensor_places.forced_off;
 }
 
 /* ---- tensors ------------------------------------------------------------------------------------------- */
-
-static int dims_match(const int64_t *then, const int64_t *now, int n) {
-    for (int i = 0; i < n; i++)
-        if (then[i] != now[i] && then[i] != DC_ANY_SIZE) return 0;
-    return 1;
-}
-
-#define INLINE_DIMS 5 /* a tensor of at most so many dimensions keeps sizes and strides in itself */
-
-/* The same from memory, for plain tensors. -1: can't tell. */
-static int tensor_matches_memory(const TensorSpec *spec, const char *impl) {
-    const int64_t *dims = (const int64_t *)(impl + torch_api.rank_offset);
-    if (*(const uint32_t *)(impl + torch_api.type_offset) != spec->type_word) return -1;
-    if (*dims++ != spec->rank) return 0;
-    return dims_match(spec->dims, dims, spec->rank) &&
-           dims_match(spec->dims + spec->rank, dims + INLINE_DIMS, spec->rank) &&
-           torch_api.requires_grad(impl) == spec->requires_grad;
-}
 
 int tensor_matches(TensorSpec *spec, PyObject *v) {
     int32_t number;
@@ -73,24 +45,30 @@ int tensor_matches(TensorSpec *spec, PyObject *v) {
     void *handle = tensor_handle(v);
     if (Py_TYPE(v) != spec->type) return 0;
     if (!usable()) return 2;
+    if (tensor_unchanged(spec, v)) return 1;
     char *impl = tensor_impl(v);
-    if (*(uint64_t *)(impl + torch_api.keys_offset) != spec->keys) return 0;
-    if (spec->type_word_known) {
-        int r = tensor_matches_memory(spec, impl);
-        if (r >= 0) return r;
-    }
+    if (tensor_keys(v) != spec->keys) return 0;
     if (torch_api.dtype(handle, &number) != 0 || number != spec->dtype) return 0;
     if (torch_api.device_index(handle, &number) != 0 || number != spec->device_index) return 0;
-    if (spec->in_memory && torch_api.type_offset != 0) { /* dtype and device are right: so they look */
-        spec->type_word = *(uint32_t *)(impl + torch_api.type_offset);
+    if (spec->in_memory && tensor_places.type != 0) { /* dtype and device are right: so they look */
+        spec->type_word = *(uint32_t *)(impl + tensor_places.type);
         spec->type_word_known = 1;
     }
     if (torch_api.dim(handle, &rank) != 0 || rank != spec->rank) return 0;
-    if (torch_api.requires_grad(impl) != spec->requires_grad) return 0;
+    if (tensor_places.requires_grad(impl) != spec->requires_grad) return 0;
     if (spec->has_sizes && (torch_api.sizes(handle, &dims) != 0 || !dims_match(spec->dims, dims, spec->rank)))
         return 0;
     return !spec->has_strides ||
            (torch_api.strides(handle, &dims) == 0 && dims_match(spec->dims + spec->rank, dims, spec->rank));
+}
+
+/* Does a tensor's dict have any of the marks? */
+int has_marks(PyObject *marks, PyObject *dict) {
+    for (Py_ssize_t i = 0; PyDict_GET_SIZE(dict) > 0 && i < PyTuple_GET_SIZE(marks); i++) {
+        int there = PyDict_Contains(dict, PyTuple_GET_ITEM(PyTuple_GET_ITEM(marks, i), 0));
+        if (there != 0) return there;
+    }
+    return 0;
 }
 
 /* `marks`: ((attribute name, None or tuple of ints), ...). An attribute may be absent; else its set is within ours.
@@ -207,9 +185,9 @@ static int find_symbols(void) {
     torch_api.storage_offset = (get_i64)dlsym(lib, "aoti_torch_get_storage_offset");
     torch_api.sizes = (get_i64s)dlsym(lib, "aoti_torch_get_sizes");
     torch_api.strides = (get_i64s)dlsym(lib, "aoti_torch_get_strides");
-    torch_api.requires_grad = (char (*)(const void *))dlsym(lib, "_ZNK3c1010TensorImpl13requires_gradEv");
+    tensor_places.requires_grad = (char (*)(const void *))dlsym(lib, "_ZNK3c1010TensorImpl13requires_gradEv");
     return torch_api.dtype && torch_api.device_index && torch_api.device_type && torch_api.dim &&
-           torch_api.storage_offset && torch_api.sizes && torch_api.strides && torch_api.requires_grad;
+           torch_api.storage_offset && torch_api.sizes && torch_api.strides && tensor_places.requires_grad;
 }
 
 static void find_global_state(void) {
@@ -265,7 +243,7 @@ static int keeps_type(PyObject *v, int offset) {
 /* The one offset before the keys that suits every plain sample; 0 when there isn't exactly one. */
 static int find_offset(PyObject *samples, int (*suits)(PyObject *, int), int size, int step) {
     int found = 0, at = 0;
-    for (int offset = 8; offset + size <= torch_api.keys_offset; offset += step) {
+    for (int offset = 8; offset + size <= tensor_places.keys; offset += step) {
         int all = 1;
         for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(samples); i++) {
             PyObject *sample = PyList_GET_ITEM(samples, i);
@@ -297,7 +275,7 @@ static PyObject *py_setup_tensors(PyObject *module, PyObject *args) {
     const char *path;
     (void)module;
     if (!PyArg_ParseTuple(args, "O!s:setup_tensors", &PyList_Type, &samples, &path)) return NULL;
-    torch_api.ready = 0;
+    tensor_places.keys = 0;
     if (PyList_GET_SIZE(samples) == 0) Py_RETURN_FALSE;
     if (torch_api.library == NULL) torch_api.library = dlopen(path, RTLD_NOLOAD | RTLD_NOW);
     if (torch_api.library == NULL) Py_RETURN_FALSE;
@@ -305,14 +283,14 @@ static PyObject *py_setup_tensors(PyObject *module, PyObject *args) {
     int there = check_samples(samples);
     if (there < 0) return NULL;
     if (there == 0 || !find_symbols()) Py_RETURN_FALSE;
-    torch_api.keys_offset = find_keys(samples);
-    if (torch_api.keys_offset < 0) return NULL;
-    if (torch_api.keys_offset == 0) Py_RETURN_FALSE;
-    torch_api.rank_offset = find_offset(samples, keeps_dims, 8 * (1 + 2 * INLINE_DIMS), 8);
-    torch_api.type_offset = torch_api.rank_offset == 0 ? 0 : find_offset(samples, keeps_type, 4, 4);
+    int keys = find_keys(samples);
+    if (keys < 0) return NULL;
+    if (keys == 0) Py_RETURN_FALSE;
+    tensor_places.keys = keys;
+    tensor_places.rank = find_offset(samples, keeps_dims, 8 * (1 + 2 * INLINE_DIMS), 8);
+    tensor_places.type = tensor_places.rank == 0 ? 0 : find_offset(samples, keeps_type, 4, 4);
     PyObject *type = (PyObject *)Py_TYPE(PyTuple_GET_ITEM(PyList_GET_ITEM(samples, 0), 0));
     Py_XSETREF(torch_api.tensor_type, (PyTypeObject *)Py_NewRef(type));
-    torch_api.ready = 1;
     Py_RETURN_TRUE;
 }
 
@@ -334,7 +312,7 @@ static PyObject *py_tensor_facts(PyObject *module, PyObject *v) {
     int32_t dtype = -1, index = -1;
     int64_t rank = 0;
     (void)module;
-    if (!torch_api.ready || !PyObject_TypeCheck(v, torch_api.tensor_type)) {
+    if (!tensor_places.keys != 0 || !PyObject_TypeCheck(v, torch_api.tensor_type)) {
         PyErr_SetString(PyExc_TypeError, "no tensor, or tensor access isn't set up");
         return NULL;
     }
@@ -344,13 +322,13 @@ static PyObject *py_tensor_facts(PyObject *module, PyObject *v) {
         return NULL;
     }
     return Py_BuildValue("iiKNNN", dtype, index, (unsigned long long)tensor_keys(v),
-                         PyBool_FromLong(torch_api.requires_grad(tensor_impl(v))),
+                         PyBool_FromLong(tensor_places.requires_grad(tensor_impl(v))),
                          dims_tuple(torch_api.sizes, v, rank), dims_tuple(torch_api.strides, v, rank));
 }
 
 static PyObject *py_tensor_offsets(PyObject *module, PyObject *args) {
     (void)module, (void)args;
-    return Py_BuildValue("iii", torch_api.keys_offset, torch_api.rank_offset, torch_api.type_offset);
+    return Py_BuildValue("iii", tensor_places.keys, tensor_places.rank, tensor_places.type);
 }
 
 static PyObject *py_tensors_ready(PyObject *module, PyObject *args) {
