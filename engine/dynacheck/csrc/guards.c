@@ -49,7 +49,7 @@ int guard_program_check(PyObject *program, const GuardFrame *gf, PyObject **capt
         }
     }
     memset(slots, 0, (size_t)p->nslots * sizeof *slots);
-    Walk w = {p, gf, slots, NULL, p->busy};
+    Walk w = {.program = p, .gf = gf, .slots = slots, .plain = p->busy};
     Py_INCREF(p);
     p->busy++;
     p->checks++;
@@ -58,7 +58,7 @@ int guard_program_check(PyObject *program, const GuardFrame *gf, PyObject **capt
     p->busy--;
     p->passes += r == 1;
     if (r == 1 && captured != NULL && p->ncaptures > 0 && (*captured = captured_tuple(p, slots)) == NULL) r = -1;
-    for (int i = 0; i < p->nslots; i++)
+    for (int i = 0; w.owns && i < p->nslots; i++)
         slot_drop(&slots[i]);
     if (slots != few) PyMem_Free(slots);
     Py_DECREF(p);

@@ -132,6 +132,7 @@ typedef struct {
     const GuardFrame *gf;
     PyObject **slots;       /* owned references; with BORROWED set borrowed ones */
     struct Variant *record; /* what is being recorded, or NULL */
+    int owns;               /* some slot has a reference of its own */
     int plain;              /* no shortcut: another check of the program is going on */
 } Walk;
 
@@ -149,9 +150,10 @@ static inline void slot_drop(PyObject **slot) {
     if (!((uintptr_t)value & BORROWED)) Py_XDECREF(value);
 }
 
-static inline void slots_own(PyObject **slots, int n) {
-    for (int i = 0; i < n; i++)
-        if ((uintptr_t)slots[i] & BORROWED) slots[i] = Py_NewRef(slot_value(slots[i]));
+static inline void slots_own(Walk *w) {
+    w->owns = 1;
+    for (int i = 0; i < w->program->nslots; i++)
+        if ((uintptr_t)w->slots[i] & BORROWED) w->slots[i] = Py_NewRef(slot_value(w->slots[i]));
 }
 
 /* ---- guards_build.c ------------------------------------------------------------------------------------ */
@@ -241,15 +243,30 @@ int memo_safe(const Node *kid, PyObject *value, int safe);
 #define TENSOR_OFFSET 16 /* of the at::Tensor in a Python tensor; checked against _cdata */
 #define INLINE_DIMS 5    /* a tensor of at most so many dimensions keeps sizes and strides in itself */
 
-/* Where a TensorImpl keeps things: its dispatch key set; rank, sizes and strides; dtype and device. 0: not known. */
+#define GRAD_META_SIZE 144 /* bytes of autograd's record of a tensor that are looked at */
+
+/* Where a TensorImpl keeps things: its dispatch key set; rank, sizes and strides; dtype and device; autograd's
+ * record, and what that has at two places. 0: not known. */
 extern struct TensorPlaces {
     int keys, rank, type;
+    int grad_meta, grad_flag, grad_node;
     int forced_off;
     char (*requires_grad)(const void *impl);
 } tensor_places;
 
 static inline char *tensor_impl(PyObject *v) {
     return *(char **)((char *)v + TENSOR_OFFSET);
+}
+
+static inline const char *tensor_meta(PyObject *v) {
+    return *(const char **)(tensor_impl(v) + tensor_places.grad_meta);
+}
+
+static inline int tensor_requires_grad(PyObject *v) {
+    if (tensor_places.grad_meta == 0) return tensor_places.requires_grad(tensor_impl(v));
+    const char *meta = tensor_meta(v);
+    return meta != NULL &&
+           (meta[tensor_places.grad_flag] || *(void *const *)(meta + tensor_places.grad_node) != NULL);
 }
 
 static inline int dims_match(const int64_t *then, const int64_t *now, int n) {
@@ -267,7 +284,7 @@ static inline int tensor_unchanged(const TensorSpec *spec, PyObject *v) {
            *(const uint32_t *)(impl + tensor_places.type) == spec->type_word && dims[0] == spec->rank &&
            dims_match(spec->dims, dims + 1, spec->rank) &&
            dims_match(spec->dims + spec->rank, dims + 1 + INLINE_DIMS, spec->rank) &&
-           tensor_places.requires_grad(impl) == spec->requires_grad;
+           tensor_requires_grad(v) == spec->requires_grad;
 }
 
 int tensor_matches(TensorSpec *spec, PyObject *value);

@@ -445,7 +445,7 @@ static int replay(Group *g, Variant *v, Walk *w) {
         if (value != WALKED && value != NULL) w->slots[g->slots[i]] = (PyObject *)((uintptr_t)value | BORROWED);
     }
     if (v->nagain == 0) return 1;
-    slots_own(w->slots, w->program->nslots);
+    slots_own(w);
     return walk_again(v, w);
 }
 
@@ -512,7 +512,7 @@ int group_check(Group *g, Walk *w) {
             slot_drop(&w->slots[g->slots[i]]);
     }
     w->program->walks++;
-    slots_own(w->slots, w->program->nslots);
+    slots_own(w);
     if (g->rest > 0) {
         g->rest--;
         return group_walk(g, w);

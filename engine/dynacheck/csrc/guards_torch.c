@@ -55,7 +55,7 @@ int tensor_matches(TensorSpec *spec, PyObject *v) {
         spec->type_word_known = 1;
     }
     if (torch_api.dim(handle, &rank) != 0 || rank != spec->rank) return 0;
-    if (tensor_places.requires_grad(impl) != spec->requires_grad) return 0;
+    if (tensor_requires_grad(v) != spec->requires_grad) return 0;
     if (spec->has_sizes && (torch_api.sizes(handle, &dims) != 0 || !dims_match(spec->dims, dims, spec->rank)))
         return 0;
     return !spec->has_strides ||
@@ -255,11 +255,55 @@ static int find_offset(PyObject *samples, int (*suits)(PyObject *, int), int siz
     return found == 1 ? at : 0;
 }
 
+/* Where autograd's record of a tensor has `requires_grad` and the node that made the tensor: what requires a gradient
+ * has one of them. The fifth item of a sample: 0: requires none; 1: a leaf that does; 2: made by a node. */
+static int suits_grad(const char *meta, int wants, int flag, int node) {
+    const void *made_by = *(void *const *)(meta + node);
+    return flag != 0 ? meta[flag] == (wants == 1) : (made_by != NULL) == (wants == 2);
+}
+
+static int find_in_meta(PyObject *samples, int flag) { /* 0: nowhere */
+    for (int at = 8; at < GRAD_META_SIZE; at += flag ? 1 : 8) {
+        int all = 1, seen = 0;
+        for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(samples); i++) {
+            PyObject *sample = PyList_GET_ITEM(samples, i);
+            const char *meta = tensor_meta(PyTuple_GET_ITEM(sample, 0));
+            int wants = (int)PyLong_AsLong(PyTuple_GET_ITEM(sample, 4));
+            all = meta == NULL ? wants == 0 : suits_grad(meta, wants, flag ? at : 0, flag ? 0 : at);
+            seen |= 1 << wants;
+        }
+        if (all && seen == 7) return at;
+    }
+    return 0;
+}
+
+static int meta_is_at(PyObject *samples, int offset, void *(*get)(void *)) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples); i++) {
+        PyObject *v = PyTuple_GET_ITEM(PyList_GET_ITEM(samples, i), 0);
+        if (*(void **)(tensor_impl(v) + offset) != get(tensor_handle(v))) return 0;
+    }
+    return 1;
+}
+
+static void find_grad(PyObject *samples) {
+    void *(*get)(void *) =
+        (void *(*)(void *))dlsym(torch_api.library, "_ZN5torch8autograd4impl17get_autograd_metaERKN2at10TensorBaseE");
+    int offset = 8;
+    tensor_places.grad_meta = tensor_places.grad_flag = tensor_places.grad_node = 0;
+    while (get != NULL && offset < tensor_places.keys && !meta_is_at(samples, offset, get))
+        offset += 8;
+    if (get == NULL || offset >= tensor_places.keys) return;
+    tensor_places.grad_meta = offset;
+    tensor_places.grad_flag = find_in_meta(samples, 1);
+    tensor_places.grad_node = find_in_meta(samples, 0);
+    if (tensor_places.grad_flag == 0 || tensor_places.grad_node == 0) tensor_places.grad_meta = 0;
+}
+
 static int check_samples(PyObject *samples) { /* 1; 0: tensors aren't where they should be; -1 */
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples); i++) {
         PyObject *sample = PyList_GET_ITEM(samples, i);
-        if (!PyTuple_Check(sample) || PyTuple_GET_SIZE(sample) != 4) {
-            PyErr_SetString(PyExc_TypeError, "samples are (tensor, address, keys, plain)");
+        if (!PyTuple_Check(sample) || PyTuple_GET_SIZE(sample) != 5) {
+            PyErr_SetString(PyExc_TypeError, "samples are (tensor, address, keys, plain, gradient)");
             return -1;
         }
         PyObject *tensor = PyTuple_GET_ITEM(sample, 0);
@@ -289,6 +333,8 @@ static PyObject *py_setup_tensors(PyObject *module, PyObject *args) {
     tensor_places.keys = keys;
     tensor_places.rank = find_offset(samples, keeps_dims, 8 * (1 + 2 * INLINE_DIMS), 8);
     tensor_places.type = tensor_places.rank == 0 ? 0 : find_offset(samples, keeps_type, 4, 4);
+    find_grad(samples);
+    if (PyErr_Occurred()) return NULL;
     PyObject *type = (PyObject *)Py_TYPE(PyTuple_GET_ITEM(PyList_GET_ITEM(samples, 0), 0));
     Py_XSETREF(torch_api.tensor_type, (PyTypeObject *)Py_NewRef(type));
     Py_RETURN_TRUE;
@@ -322,13 +368,13 @@ static PyObject *py_tensor_facts(PyObject *module, PyObject *v) {
         return NULL;
     }
     return Py_BuildValue("iiKNNN", dtype, index, (unsigned long long)tensor_keys(v),
-                         PyBool_FromLong(tensor_places.requires_grad(tensor_impl(v))),
-                         dims_tuple(torch_api.sizes, v, rank), dims_tuple(torch_api.strides, v, rank));
+                         PyBool_FromLong(tensor_requires_grad(v)), dims_tuple(torch_api.sizes, v, rank),
+                         dims_tuple(torch_api.strides, v, rank));
 }
 
 static PyObject *py_tensor_offsets(PyObject *module, PyObject *args) {
     (void)module, (void)args;
-    return Py_BuildValue("iii", tensor_places.keys, tensor_places.rank, tensor_places.type);
+    return Py_BuildValue("iiii", tensor_places.keys, tensor_places.rank, tensor_places.type, tensor_places.grad_meta);
 }
 
 static PyObject *py_tensors_ready(PyObject *module, PyObject *args) {
@@ -392,7 +438,7 @@ PyMethodDef torch_methods[] = {
     {"setup_tensors", py_setup_tensors, METH_VARARGS, "Find out how tensors are read; see guards/access.py."},
     {"tensors_ready", py_tensors_ready, METH_NOARGS, "Whether that succeeded (and isn't forced off)."},
     {"tensor_offsets", py_tensor_offsets, METH_NOARGS,
-     "Where keys, rank and dtype were found in tensors; 0: nowhere."},
+     "Where keys, rank, dtype and autograd's record were found in tensors; 0: nowhere."},
     {"tensor_facts", py_tensor_facts, METH_O, "(dtype code, device index, keys, requires_grad, sizes, strides)."},
     {"native_symbol", py_native_symbol, METH_O, "Address of a symbol of the loaded libtorch, or 0."},
     {"ambient_read", py_ambient_read, METH_VARARGS,

@@ -268,7 +268,7 @@ static PyObject *absent(void) { /* borrowed: sources.ABSENT */
 }
 
 static int python_check(PyObject *guard, PyObject *const *slots, const int *numbers, int n, Walk *w) {
-    slots_own(w->slots, w->program->nslots);
+    slots_own(w);
     PyObject *args = PyTuple_New(n), *none = absent();
     if (args == NULL || none == NULL) {
         Py_XDECREF(args);
@@ -351,7 +351,7 @@ int node_walk(const Node *nd, PyObject *parent, Walk *w, int safe) {
     }
     if (w->record == NULL && record != NULL) w->record = record;
     if (nd->slot >= 0 && w->slots[nd->slot] == NULL)
-        w->slots[nd->slot] = value;
+        w->slots[nd->slot] = value, w->owns = 1;
     else
         Py_XDECREF(value);
     return r;

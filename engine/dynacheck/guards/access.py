@@ -56,6 +56,7 @@ def _samples() -> list[torch.Tensor]:
         torch.ones(2, 1, 3, 1, 2, 1, 2),
         torch.nn.Parameter(torch.ones(2)),
         torch.ones(2, requires_grad=True),
+        torch.ones(2, requires_grad=True).requires_grad_(False),
         torch.ones(2, dtype=torch.complex64).conj(),
         torch.ones(2, dtype=torch.complex64).conj().imag,
         torch.empty(2, device="meta"),
@@ -83,7 +84,14 @@ def _set_up() -> TensorAccess | None:
     with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
         samples = _samples()
         seen = [
-            (t, t._cdata, torch._C._dispatch_keys(t).raw_repr(), t.layout is torch.strided) for t in samples
+            (
+                t,
+                t._cdata,
+                torch._C._dispatch_keys(t).raw_repr(),
+                t.layout is torch.strided,
+                2 if t.grad_fn is not None else int(t.requires_grad),
+            )
+            for t in samples
         ]
         if not _C.setup_tensors(seen, _library()):
             return None
