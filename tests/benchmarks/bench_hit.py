@@ -49,7 +49,7 @@ def rows() -> list[tuple[str, float, float]]:
     """(program, microseconds with torch.compile, microseconds with dynacheck) per program."""
     x, y = torch.ones(4), torch.ones(4)
     programs: list[tuple[str, Any, tuple[Any, ...], int]] = [("`f(x, y)`", add, (x, y), 3000)]
-    for n, repeat in ((10, 2000), (100, 500), (1000, 60)):
+    for n, repeat in ((10, 2000), (100, 500), (1000, 60), (10000, 6)):
         programs.append((f"{n} parameters", layers(n), (torch.ones(2, 4),), repeat))
     found = []
     for name, program, args, n in programs:

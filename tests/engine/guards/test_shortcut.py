@@ -151,9 +151,13 @@ def linear():
 
 @pytest.mark.parametrize("name", MUTATIONS)
 @pytest.mark.parametrize("calls", [1, 4])
-def test_after_a_mutation(name, calls, shortcut, modules, linear):
+@pytest.mark.parametrize("tagged", [False, True], ids=["", "tensors with attributes"])
+def test_after_a_mutation(name, calls, tagged, shortcut, modules, linear):
     mutate, holds = MUTATIONS[name]
     m = Net()
+    if tagged:
+        for tensor in (*m.parameters(), *m.buffers()):
+            tensor.tag = name
     compiled, frame = modules.program(m, X), modules.frame(m, X)
     for _ in range(calls):
         assert mirror(compiled, frame)
@@ -168,6 +172,38 @@ def test_after_a_mutation(name, calls, shortcut, modules, linear):
         assert (captured is not None) == holds
         if holds:
             assert all(a is b.fetch(frame) for a, b in zip(captured, compiled.capture))
+
+
+def test_attributes_of_a_weight_that_change_all_the_time(modules, shortcut):
+    m = Net()
+    compiled, frame = modules.program(m, X), modules.frame(m, X)
+    for i in range(10):
+        weight(m).step = i
+        assert mirror(compiled, frame)
+    torch._dynamo.mark_static(weight(m), 1)
+    assert not mirror(compiled, frame)
+    del weight(m)._dynamo_static_indices
+    for _ in range(3):
+        assert mirror(compiled, frame)
+    weight(m).__dict__ = {"_dynamo_dynamic_indices": {0}}
+    assert not mirror(compiled, frame)
+
+
+def test_a_container_without_a_type_guard_becomes_one_that_has_no_version(modules, shortcut):
+    box = Box(hooks={})
+    frame = FrameView(lambda x: x, (box,))
+    root = Root(frame)
+    hooks = root.local("x", 0).attr("hooks")
+    for place in (hooks, root.local("x", 0).attr("a"), root.local("x", 0).attr("b")):
+        install(place, LengthIs(0) if place is hooks else Absent(), None)
+    compiled = build_program(root, None)
+    for _ in range(3):
+        assert mirror(compiled, frame)
+    box.hooks = []
+    for _ in range(3):
+        assert mirror(compiled, frame)
+    box.hooks.append(1)
+    assert not mirror(compiled, frame)
 
 
 @pytest.mark.parametrize(
