@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType
@@ -437,7 +437,7 @@ def dict_item(obj: dict[Any, Any], key: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Item(Accessor):
-    """An item of a list or tuple."""
+    """An item of a list, tuple or deque."""
 
     index: int
     native_op: ClassVar[str] = "ITEM"
@@ -450,6 +450,8 @@ class Item(Accessor):
             return list.__getitem__(base, self.index) if self.index < list.__len__(base) else ABSENT
         if is_a(base, tuple):
             return tuple.__getitem__(base, self.index) if self.index < tuple.__len__(base) else ABSENT
+        if is_a(base, deque):
+            return deque.__getitem__(base, self.index) if self.index < deque.__len__(base) else ABSENT
         return ABSENT
 
     def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:

@@ -120,6 +120,16 @@ static PyObject *value_at(PyObject *dict, Py_ssize_t index) {
     return NULL;
 }
 
+static PyTypeObject *deque_type(void) { /* NULL: error */
+    static PyTypeObject *deque;
+    if (deque == NULL) {
+        PyObject *module = PyImport_ImportModule("collections");
+        if (module != NULL) deque = (PyTypeObject *)PyObject_GetAttrString(module, "deque");
+        Py_XDECREF(module);
+    }
+    return deque;
+}
+
 int node_fetch(const Node *nd, PyObject *parent, const GuardFrame *gf, PyObject **value, int *owned) {
     PyObject *v = NULL;
     *owned = 0;
@@ -181,6 +191,9 @@ int node_fetch(const Node *nd, PyObject *parent, const GuardFrame *gf, PyObject 
             if (nd->index < PyList_GET_SIZE(parent)) v = PyList_GET_ITEM(parent, nd->index);
         } else if (PyTuple_Check(parent)) {
             if (nd->index < PyTuple_GET_SIZE(parent)) v = PyTuple_GET_ITEM(parent, nd->index);
+        } else if (deque_type() != NULL && PyObject_TypeCheck(parent, deque_type())) {
+            if (nd->index < Py_SIZE(parent)) v = deque_type()->tp_as_sequence->sq_item(parent, nd->index);
+            *owned = 1;
         }
         break;
     case ACC_KEY:
@@ -202,7 +215,6 @@ int node_fetch(const Node *nd, PyObject *parent, const GuardFrame *gf, PyObject 
 /* ---- checks -------------------------------------------------------------------------------------------- */
 
 static Py_ssize_t builtin_length(PyObject *v) { /* -1: not a builtin container; -2: error */
-    static PyTypeObject *deque;
     if (PyList_Check(v) || PyTuple_Check(v)) return Py_SIZE(v);
     if (PyDict_Check(v)) return PyDict_GET_SIZE(v);
     if (PyUnicode_Check(v)) return PyUnicode_GET_LENGTH(v);
@@ -210,13 +222,8 @@ static Py_ssize_t builtin_length(PyObject *v) { /* -1: not a builtin container; 
     if (PyAnySet_Check(v)) return PySet_GET_SIZE(v);
     if (PyByteArray_Check(v)) return PyByteArray_GET_SIZE(v);
     if (Py_TYPE(v) == &PyRange_Type) return PyObject_Size(v);
-    if (deque == NULL) {
-        PyObject *module = PyImport_ImportModule("collections");
-        if (module == NULL) return -2;
-        deque = (PyTypeObject *)PyObject_GetAttrString(module, "deque");
-        Py_DECREF(module);
-        if (deque == NULL) return -2;
-    }
+    PyTypeObject *deque = deque_type();
+    if (deque == NULL) return -2;
     return PyObject_TypeCheck(v, deque) ? Py_SIZE(v) : -1;
 }
 

@@ -16,7 +16,7 @@ from dynacheck.graph.facts import Storage, TensorFacts, TensorRef, facts_after_w
 from dynacheck.graph.outcomes import DataDependent
 from dynacheck.graph.sizeguards import ConstraintViolation, Dim, SizeGuard, Slot, SymbolSource
 from dynacheck.graph.throwaway import World
-from dynacheck.sources import Node, UserLine
+from dynacheck.sources import Node, UserLine, instance_dict
 
 __all__ = ["ConstraintViolation", "Dim", "SizeGuard", "Slot", "SymbolicEnv"]
 
@@ -258,6 +258,7 @@ class SymbolicEnv:
             view_base_context=self._base_context(tensor, sizes),
             unbacked_bounds={i: (d.min, d.max) for i, d in enumerate(sizes) if d.kind == "unbacked"} or None,
             tensor_source=self.source(node),
+            **{"shape_ids": ids for ids in ((instance_dict(tensor) or {}).get("_dynamo_shape_ids"),) if ids},
         )
         self.tensor_contexts[node] = context
         fake = self.fake_mode.from_tensor(tensor, symbolic_context=context, source=self.source(node))

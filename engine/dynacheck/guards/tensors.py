@@ -229,6 +229,44 @@ class MarksAre(Guard):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class UnbackedMarksAre(Guard):
+    """A tensor with unbacked dimensions has the same shape ids and bounds; one without any passes, as with torch.
+
+    Args:
+        details: the two attributes as they were, by name.
+    """
+
+    details: tuple[tuple[str, tuple[tuple[int, Any], ...]], ...]
+    native_op: ClassVar[str] = "PYCHECK"
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> UnbackedMarksAre:
+        """The guard that this tensor passes."""
+        return cls(cls._read(tensor))
+
+    @staticmethod
+    def _read(tensor: Any) -> tuple[tuple[str, tuple[tuple[int, Any], ...]], ...]:
+        have = instance_dict(tensor) or {}
+        return tuple((name, tuple(sorted(dict(have.get(name) or {}).items()))) for name in UNBACKED_DETAILS)
+
+    def check(self, slots: Slots) -> bool:
+        have = None if slots[0] is ABSENT else instance_dict(slots[0])
+        return not have or "_dynamo_unbacked_indices" not in have or self._read(slots[0]) == self.details
+
+    def explain(self, slots: Slots) -> Change:
+        now = self._read(slots[0])
+        name, then = next(pair for pair, other in zip(self.details, now) if pair != other)
+        return Change("mark", dict(then), dict(dict(now)[name]), name.removeprefix("_dynamo_"))
+
+    def text(self, paths: Sequence[str]) -> str:
+        return " and ".join(f"getattr({paths[0]}, {n!r}, {{}}) == {dict(v)}" for n, v in self.details)
+
+
+UNBACKED_DETAILS: Final = ("_dynamo_shape_ids", "_dynamo_unbacked_bounds")
+"""Attributes that say more of dimensions in `_dynamo_unbacked_indices`, by dimension."""
+
+
 class NoMarks(MarksAre):
     """The tensor is not marked."""
 

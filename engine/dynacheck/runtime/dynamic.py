@@ -18,7 +18,7 @@ from dynacheck.config import Config
 from dynacheck.graph.facts import TensorFacts, TensorRef, facts_of
 from dynacheck.graph.symbolic import AUTO, DUCK, STATIC, Dim
 from dynacheck.guards import MarksAre, NoMarks, TensorMatch, TypeIs
-from dynacheck.guards.tensors import MARKS
+from dynacheck.guards.tensors import MARKS, UnbackedMarksAre
 from dynacheck.runtime.codes import code_ref
 from dynacheck.runtime.history import NOT_A_NUMBER, NOT_A_TENSOR, History, Seen, place_of, relative_strides
 from dynacheck.sources import CAttr, DictAttr, Free, Key, Local, Node, instance_dict
@@ -70,6 +70,8 @@ class ShapePolicy:
             ref = tx.env.tensor_symbols(node, facts, sizes, strides)
             tx.guard(node, TensorMatch.of(tensor, *tx.env.dynamic_dims(node)))
         tx.guard(node, MarksAre.of(tensor) if marks else NoMarks())
+        if "_dynamo_unbacked_indices" in marks:
+            tx.guard(node, UnbackedMarksAre.of(tensor))
         return ref
 
     def _dims(

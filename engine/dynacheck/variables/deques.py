@@ -17,7 +17,7 @@ from dynacheck.variables.sequences import ListVariable, SequenceVariable
 
 
 class DequeVariable(SequenceVariable):
-    """A deque, as a Python deque of trackers. Invariant: a sourced one that is read is empty, guarded."""
+    """A deque, as a Python deque of trackers. Invariant: a sourced one is length-guarded before it is read."""
 
     __slots__ = ("limit",)
     python_type = deque
@@ -33,11 +33,9 @@ class DequeVariable(SequenceVariable):
     def items(self, tx: Tracer) -> Any:
         if self._items is None:
             assert self.node is not None
-            value = self.node.peek()
-            if len(value):
-                self.unmodelled(tx, "reading a deque made outside of the frame")
-            tx.guard(self.node, LengthIs(0))
-            self._items = deque(maxlen=self.limit)
+            node, size = self.node, deque.__len__(self.node.peek())
+            tx.guard(node, LengthIs(size))
+            self._items = deque((tx.wrap(node.item(i)) for i in range(size)), self.limit)
         return self._items
 
     def comparable(self, other: VariableTracker) -> bool:

@@ -1,0 +1,18 @@
+"""Where the bundled engine serves a call after a change otherwise than torch.compile does, and why.
+
+Calls that raise in plain Python, and calls for which torch gives a wrong result, are compared with plain Python only.
+"""
+
+import re
+
+ON_PURPOSE = {
+    r"(hook|_hooks: )": "hooks are guarded; torch takes them for given",
+    r": (equal __code__|__code__)$": "a function's code is guarded; torch keeps to the function or looks at nothing",
+    r"globals\.\w+\.__?\w+: (another of the same code|replaced)$": "methods are guarded by identity; torch looks at "
+    "no special method of a class",
+}
+
+
+def reason(mutation: str) -> str:
+    """Why the outcomes after this change may differ; an empty string if they must not."""
+    return next((why for pattern, why in ON_PURPOSE.items() if re.search(pattern, mutation)), "")
