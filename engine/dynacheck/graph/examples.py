@@ -13,6 +13,7 @@ from torch.fx import traceback
 from dynacheck.graph.runs import is_users, running
 from dynacheck.graph.state import preserved
 from dynacheck.graph.symbolic import SymbolicEnv
+from dynacheck.graph.throwaway import World
 
 
 class Captured(Protocol):
@@ -84,6 +85,9 @@ class ExampleValues:
                     out.append(value)
                 elif captured.env is not None and value.facts.has_symbols:
                     out.append(captured.env.input_fake(spec.node, value))
+                elif spec.node.root.frame is None:  # asked after the compile, whose values are let go
+                    with self.fake_mode:
+                        out += World([value]).tensors
                 else:
                     out.append(self.fake_mode.from_tensor(spec.node.peek(), static_shapes=True))
             self._inputs = out
@@ -108,7 +112,9 @@ class ExampleValues:
         captured = self._captured
         assert captured is not None
         values: dict[torch.fx.Node, Any] = dict(zip(captured.placeholders, self.inputs()))
-        with preserved(), _outside_of_any_trace(), running(self.fake_mode):
+        # the Python dispatcher as in `run_symbolic`: a second run must decide nothing that the first one left open
+        dispatcher = torch._C._EnablePythonDispatcher()
+        with preserved(), _outside_of_any_trace(), running(self.fake_mode), dispatcher:
             for node in captured.graph.nodes:
                 if node.op == "get_attr":
                     values[node] = captured.modules[node.target]

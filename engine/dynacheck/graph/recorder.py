@@ -373,21 +373,34 @@ class GraphRecorder:
 
     def _drop_unused(self) -> list[tuple[torch.fx.Node, GraphInput, Any]]:
         """Erase placeholders without users; a symbol stays while a tensor that stays has it."""
-        kept: list[tuple[torch.fx.Node, GraphInput, Any]] = []
-        needed: set[torch.fx.Node] = set()
-        for node, spec, value in reversed(self._order):
-            symbol = spec.what != "tensor"
-            if not node.users and not (symbol and node in needed):
+        left, needed = self._symbols_of_inputs()
+        kept = []
+        for node, spec, value in self._order:
+            if node.users or node in needed:
+                kept.append((node, spec, value))
+            elif spec.what != "tensor" and isinstance(value, torch.SymInt) and value.node.expr in left:
+                left.remove(value.node.expr)  # one binds it
+                kept.append((node, spec, value))
+            else:
                 self.graph.erase_node(node)
-                continue
-            kept.append((node, spec, value))
-            if not symbol and value.facts.has_symbols:
-                assert self.env is not None
-                for size in (*value.facts.shape, *value.facts.stride, value.facts.storage_offset):
-                    if isinstance(size, torch.SymInt):
-                        needed.update(self._symbols[s] for s, *_ in self.env.symbol_sources(size))
-        kept.reverse()
         return kept
+
+    def _symbols_of_inputs(self) -> tuple[set[Any], set[torch.fx.Node]]:
+        """The symbols that sizes of used tensors are still made of (one that became a number is none), and placeholders
+        to keep where such a symbol has none of its own."""
+        left: set[Any] = set()
+        needed: set[torch.fx.Node] = set()
+        for node, spec, value in self._order:
+            if spec.what != "tensor" or not node.users or not value.facts.has_symbols:
+                continue
+            assert self.env is not None
+            for size in (*value.facts.shape, *value.facts.stride, value.facts.storage_offset):
+                if isinstance(size, torch.SymInt):
+                    symbols: set[Any] = size.node.expr.free_symbols
+                    left |= symbols
+                    if not symbols <= self._symbols.keys():
+                        needed.update(self._symbols[symbol] for symbol, *_ in self.env.symbol_sources(size))
+        return left, needed
 
 
 def _callers(nodes: Iterable[torch.fx.Node]) -> tuple[torch.fx.Node, ...]:

@@ -250,6 +250,7 @@ class SymbolicEnv:
             for i in range(facts.ndim)
         ]
         tensor = node.peek()
+        ids = (instance_dict(tensor) or {}).get("_dynamo_shape_ids")
         context = t.shapes.StatefulSymbolicContext(
             dynamic_sizes=[kind[d.kind] for d in sizes],
             dynamic_strides=stride_kinds,
@@ -258,7 +259,7 @@ class SymbolicEnv:
             view_base_context=self._base_context(tensor, sizes),
             unbacked_bounds={i: (d.min, d.max) for i, d in enumerate(sizes) if d.kind == "unbacked"} or None,
             tensor_source=self.source(node),
-            **{"shape_ids": ids for ids in ((instance_dict(tensor) or {}).get("_dynamo_shape_ids"),) if ids},
+            **({"shape_ids": ids} if ids else {}),
         )
         self.tensor_contexts[node] = context
         fake = self.fake_mode.from_tensor(tensor, symbolic_context=context, source=self.source(node))

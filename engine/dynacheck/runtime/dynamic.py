@@ -20,10 +20,23 @@ from dynacheck.graph.symbolic import AUTO, DUCK, STATIC, Dim
 from dynacheck.guards import MarksAre, NoMarks, TensorMatch, TypeIs
 from dynacheck.guards.tensors import MARKS, UnbackedMarksAre
 from dynacheck.runtime.codes import code_ref
-from dynacheck.runtime.history import NOT_A_NUMBER, NOT_A_TENSOR, History, Seen, place_of, relative_strides
+from dynacheck.runtime.history import (
+    CHANGED,
+    NOT_A_NUMBER,
+    NOT_A_TENSOR,
+    History,
+    Seen,
+    place_of,
+    relative_strides,
+)
 from dynacheck.sources import CAttr, DictAttr, Free, Key, Local, Node, instance_dict
 
 _DEFAULTS = (CAttr("__defaults__"), CAttr("__kwdefaults__"))
+_SETTLES_STRIDES = (
+    "static",
+    "dynamic",
+    "strict_unbacked",
+)  # marks of a size that keep its stride from being one
 _OWNED = (DictAttr("_buffers"), DictAttr("_parameters"))
 
 
@@ -82,11 +95,14 @@ class ShapePolicy:
         if has_fixed_shape(node, tensor) and not marks:
             return nothing, nothing
         sizes = tuple(tensor.shape)
+        # a dimension marked dynamic counts as one that changed, from then on
+        noted = tuple(CHANGED if _marked(marks, "dynamic", i) else size for i, size in enumerate(sizes))
         seen = self.history.note(
-            self._place(tx), node.path, Seen(NOT_A_NUMBER, sizes, relative_strides(sizes, tensor.stride()))
+            self._place(tx), node.path, Seen(NOT_A_NUMBER, noted, relative_strides(sizes, tensor.stride()))
         )
+        settled = [any(_marked(marks, kind, i) for kind in _SETTLES_STRIDES) for i in range(facts.ndim)]
         strides = [
-            AUTO if self.automatic and seen.stride_changed(i) and not _marked(marks, "static", i) else STATIC
+            AUTO if self.automatic and seen.stride_changed(i) and not settled[i] else STATIC
             for i in range(facts.ndim)
         ]
         return [self._size(node, seen, marks, i, size) for i, size in enumerate(sizes)], strides

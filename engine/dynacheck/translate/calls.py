@@ -144,7 +144,9 @@ class Calls(Tracing):
         if args and isinstance(args[0], LazyVariable) and issubclass(args[0].get_type(), nn.Module):
             # a module handed to a call is looked at, as torch does: its type is guarded
             args[0].realize(self)
-        if fn.node is not None and fn.value is not None:  # a function keeps its identity when its code is replaced
+        if (
+            fn.node is not None and fn.value is not None
+        ):  # a function keeps its identity when its code is replaced
             self.guard(fn.node, CodeIs(fn.value))
         bound = bind_arguments(self, fn, args, kwargs)
         return self.run_frame(code, bound, fn)

@@ -20,6 +20,7 @@ from dynacheck.variables.methods import BuiltinObject, unhashable
 from dynacheck.variables.replay import refill, replace_items
 from dynacheck.variables.results import python_value
 from dynacheck.variables.slices import SliceVariable
+from dynacheck.variables.symbolic import equal_numbers
 
 
 def search_bounds(
@@ -91,7 +92,9 @@ class SequenceVariable(BuiltinObject):
         return integer(tx, key)
 
     def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
-        return tx.constant(any(equal(tx, have, item) for have in list(self.items(tx))))
+        pairs = [(have, item) for have in list(self.items(tx))]
+        found = equal_numbers(tx, pairs, any)
+        return tx.constant(any(equal(tx, *pair) for pair in pairs) if found is None else found)
 
     def tp_iter(self, tx: Tracer) -> VariableTracker:
         return IndexIterator(self, self.iterator_type)
@@ -105,8 +108,10 @@ class SequenceVariable(BuiltinObject):
         if not isinstance(other, SequenceVariable) or not self.comparable(other):
             return NOT_IMPLEMENTED
         mine, others = self.items(tx), other.items(tx)
-        if op in ("==", "!=") and len(mine) != len(others):
-            return tx.constant(op == "!=")
+        if op in ("==", "!="):
+            same = equal_numbers(tx, list(zip(mine, others)), all) if len(mine) == len(others) else False
+            if same is not None:
+                return tx.constant(same is (op == "=="))
         for a, b in zip(list(mine), list(others)):
             if not equal(tx, a, b):
                 if op in ("==", "!="):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import torch
 
 from dynacheck.sources import Node
 from dynacheck.variables import abstract
-from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import NOT_IMPLEMENTED, LazyVariable, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.tensor import COMPARE, TensorVariable
 
 BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -122,6 +123,40 @@ class SymNumberVariable(VariableTracker):
 
     def reconstruct(self, to: Rebuilder) -> None:
         to.graph_output(self)
+
+
+def equal_numbers(
+    tx: Tracer,
+    pairs: Sequence[tuple[VariableTracker, VariableTracker]],
+    which: Callable[[Iterable[bool]], bool],
+) -> bool | None:
+    """Whether all or any of the pairs are equal ints, asked as one question: it makes no symbol a number by itself.
+
+    Args:
+        tx: the translator.
+        pairs: what is compared.
+        which: `all` or `any`.
+
+    Returns:
+        The answer; None where something else than ints is compared, or no symbol is among them.
+    """
+    sides = [side for pair in pairs for side in pair]
+    if not any(type(side) is SymNumberVariable for side in sides):
+        return None
+    if any(isinstance(side, LazyVariable) or side.get_type() is not int for side in sides):
+        return None
+    settles = which is any
+    asked: list[Any] = []
+    for a, b in pairs:
+        found = a is b or tx.evaluate_symbolic(operator.eq, [a.as_meta(tx), b.as_meta(tx)])
+        if not isinstance(found, torch.SymBool):
+            if found is settles:
+                return settles
+        else:
+            asked.append(found)
+    if not asked:
+        return not settles
+    return bool(tx.specialize(functools.reduce(operator.or_ if settles else operator.and_, asked)))
 
 
 def _known_bool(tx: Tracer, value: VariableTracker, both: bool = False) -> VariableTracker:

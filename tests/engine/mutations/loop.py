@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from parity.harness import Raised, frozen, load, same, seed
-
 from mutations.places import Mutation, World
+from parity.harness import Raised, frozen, load, same, seed
 
 WORLDS = {path.stem.removeprefix("world_"): path for path in sorted(Path(__file__).parent.glob("world_*.py"))}
 BEFORE, AFTER = 2, 2
@@ -56,7 +55,11 @@ def run(name: str, changes: list[Mutation], engine: Any = None) -> Run:
         warnings.simplefilter("ignore")
         here = world(name)
         seen = None if engine is None else stack.enter_context(engine.record())
-        called = here.fn if engine is None else engine.compile(here.fn, backend=lambda gm, example_inputs: gm.forward)
+        called = (
+            here.fn
+            if engine is None
+            else engine.compile(here.fn, backend=lambda gm, example_inputs: gm.forward)
+        )
         for i, change in enumerate([None, *changes]):
             if change is not None:
                 try:

@@ -44,7 +44,11 @@ def spelled(path: Path) -> str:
 def get(value: Any, step: Step) -> Any:
     kind, key = step
     if kind == "attr":
-        return vars(value)[key] if isinstance(value, type) or key in getattr(value, "__dict__", ()) else getattr(value, key)
+        return (
+            vars(value)[key]
+            if isinstance(value, type) or key in getattr(value, "__dict__", ())
+            else getattr(value, key)
+        )
     if kind == "cell":
         return value.__closure__[key].cell_contents
     return value[key]
@@ -72,7 +76,15 @@ def find(world: World, path: Path) -> Any:
 _ATOMS = (int, float, str, bytes, type(None), torch.dtype, enum.Enum)
 _HOOKS = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"}
 _STATE = {"_parameters", "_buffers", "_modules"}
-_DUNDERS = {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__annotations__", "__slots__"}
+_DUNDERS = {
+    "__dict__",
+    "__weakref__",
+    "__doc__",
+    "__module__",
+    "__qualname__",
+    "__annotations__",
+    "__slots__",
+}
 
 
 class _Walker:
@@ -95,7 +107,11 @@ class _Walker:
                 if value.__code__.co_freevars[i] != "__class__":
                     yield "cell", i
         elif isinstance(value, type):
-            yield from (("attr", name) for name in vars(value) if name not in _DUNDERS and not name.startswith("__match"))
+            yield from (
+                ("attr", name)
+                for name in vars(value)
+                if name not in _DUNDERS and not name.startswith("__match")
+            )
         elif isinstance(value, (staticmethod, classmethod)):
             yield "attr", "__func__"
         elif isinstance(value, (list, tuple, collections.deque)):
@@ -103,15 +119,27 @@ class _Walker:
         elif isinstance(value, dict):
             yield from (("key", key) for key in value)
         elif not isinstance(value, (*_ATOMS, torch.Tensor, property)):
-            inside = set() if not isinstance(value, nn.Module) else set(vars(nn.Module())) - _HOOKS - _STATE - {"training"}
+            inside = (
+                set()
+                if not isinstance(value, nn.Module)
+                else set(vars(nn.Module())) - _HOOKS - _STATE - {"training"}
+            )
             yield from (("attr", name) for name in getattr(value, "__dict__", ()) if name not in inside)
-            yield from (("attr", name) for name in getattr(type(value), "__slots__", ()) if hasattr(value, name))
+            yield from (
+                ("attr", name) for name in getattr(type(value), "__slots__", ()) if hasattr(value, name)
+            )
 
     def mine(self, value: Any) -> bool:
         """Is it the world's, not torch's or the library's?"""
         if isinstance(value, (type, types.FunctionType)):
             return value.__module__ == self.own
-        return type(value).__module__.partition(".")[0] in (self.own, "torch", "builtins", "collections", "types")
+        return type(value).__module__.partition(".")[0] in (
+            self.own,
+            "torch",
+            "builtins",
+            "collections",
+            "types",
+        )
 
     def walk(self, path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
         yield path, value
@@ -186,7 +214,9 @@ TENSORS: dict[str, Change] = {
     "in place": _no_grad(lambda t: t.add_(1)),
     "data double": _data(lambda t: t.double()),
     "data doubled": _data(lambda t: t * 2),
-    "data transposed": _data(lambda t: t.t().contiguous().t() if t.dim() == 2 else t.repeat_interleave(2)[::2]),
+    "data transposed": _data(
+        lambda t: t.t().contiguous().t() if t.dim() == 2 else t.repeat_interleave(2)[::2]
+    ),
     "data of one": _data(lambda t: t[:1].clone()),
     "resize_": _no_grad(lambda t: t.data.resize_(t.numel() + 4)),
     "set_": _no_grad(lambda t: t.data.set_(torch.zeros(t.shape).untyped_storage(), 0, t.shape, t.stride())),
@@ -244,7 +274,9 @@ FUNCTIONS: dict[str, Change] = {
 OBJECTS: dict[str, Change] = {
     "new attribute": kept(lambda o: setattr(o, "late", 1)),
     "shadowed methods": kept(lambda o: [setattr(o, n, _method(o, n)) for n in _methods(o)]),
-    "subclass": kept(lambda o: setattr(o, "__class__", type(type(o).__name__ + "Too", (type(o),), {"__slots__": ()}))),
+    "subclass": kept(
+        lambda o: setattr(o, "__class__", type(type(o).__name__ + "Too", (type(o),), {"__slots__": ()}))
+    ),
     "equal copy": new(copy.copy),
     "deep copy": new(copy.deepcopy),
     "dict replaced": kept(lambda o: setattr(o, "__dict__", dict(o.__dict__))),
@@ -266,8 +298,12 @@ MODULES: dict[str, Change] = {
 }
 CLASSES: dict[str, Change] = {
     "new attribute": kept(lambda c: setattr(c, "late", 1)),
-    "__getattribute__": kept(lambda c: setattr(c, "__getattribute__", lambda s, n: object.__getattribute__(s, n))),
-    "bases": kept(lambda c: setattr(c, "__bases__", (*c.__bases__[:-1], type("Late", (c.__bases__[-1],), {})))),
+    "__getattribute__": kept(
+        lambda c: setattr(c, "__getattribute__", lambda s, n: object.__getattribute__(s, n))
+    ),
+    "bases": kept(
+        lambda c: setattr(c, "__bases__", (*c.__bases__[:-1], type("Late", (c.__bases__[-1],), {})))
+    ),
     "replaced by a subclass": new(lambda c: type(c.__name__, (c,), {})),
 }
 
@@ -305,7 +341,9 @@ def _doubled(fn: Any) -> Any:
 
 
 def _methods(obj: Any) -> list[str]:
-    return [n for n, f in vars(type(obj)).items() if isinstance(f, types.FunctionType) and not n.startswith("__")]
+    return [
+        n for n, f in vars(type(obj)).items() if isinstance(f, types.FunctionType) and not n.startswith("__")
+    ]
 
 
 def _method(obj: Any, name: str) -> Any:
@@ -318,11 +356,18 @@ def suits(value: Any, path: Path) -> dict[str, Change]:
     if isinstance(value, bool):
         found = {"not": new(lambda b: not b), "an int": new(int), "None": new(lambda b: None)}
     elif isinstance(value, enum.Enum):
-        found = {"another member": new(lambda e: next(m for m in type(e) if m is not e)), "None": new(lambda e: None)}
+        found = {
+            "another member": new(lambda e: next(m for m in type(e) if m is not e)),
+            "None": new(lambda e: None),
+        }
     elif isinstance(value, (int, float)):
         found = NUMBERS
     elif isinstance(value, str):
-        found = {"longer": new(lambda s: s + "x"), "equal": new(lambda s: "".join(list(s))), "None": new(lambda s: None)}
+        found = {
+            "longer": new(lambda s: s + "x"),
+            "equal": new(lambda s: "".join(list(s))),
+            "None": new(lambda s: None),
+        }
     elif value is None:
         found = {"a number": new(lambda n: 1.0), "a tensor": new(lambda n: torch.ones(4))}
     elif isinstance(value, torch.Tensor):
@@ -343,7 +388,9 @@ def suits(value: Any, path: Path) -> dict[str, Change]:
         found = CLASSES
     elif isinstance(value, nn.Module):
         found = {**OBJECTS, **MODULES}
-    elif not isinstance(value, (types.ModuleType, property, staticmethod, classmethod)) and not callable(value):
+    elif not isinstance(value, (types.ModuleType, property, staticmethod, classmethod)) and not callable(
+        value
+    ):
         found = OBJECTS
     if len(path) > 1 and path[-1][0] in ("attr", "key") and path[-1][1] not in _HOOKS | _STATE:
         found = {**found, "deleted": _DELETED}
@@ -370,9 +417,9 @@ class Mutation:
         value = find(world, self.path)
         change = suits(value, self.path)[self.name]
         if change is _DELETED:
-            (holder.pop if self.path[-1][0] == "key" else holder.__delattr__)(self.path[-1][1]) if not isinstance(
-                holder, type
-            ) else type.__delattr__(holder, self.path[-1][1])
+            (holder.pop if self.path[-1][0] == "key" else holder.__delattr__)(
+                self.path[-1][1]
+            ) if not isinstance(holder, type) else type.__delattr__(holder, self.path[-1][1])
             return
         found = change(world, value)
         if found is not KEPT:
@@ -387,4 +434,6 @@ class Mutation:
 
 def mutations(world: World) -> list[Mutation]:
     """Every change at every place of a world."""
-    return [Mutation(path, name) for path, value in places(world) for name in suits(value, path) if len(path) > 1]
+    return [
+        Mutation(path, name) for path, value in places(world) for name in suits(value, path) if len(path) > 1
+    ]

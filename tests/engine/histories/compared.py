@@ -1,0 +1,127 @@
+"""Runs a history plainly and under an engine, and tells where they differ."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from histories.generate import History
+from parity.harness import Raised, frozen, same
+
+
+@dataclass
+class Served:
+    """What each call returned, how it was served, and the inputs of the graphs it made."""
+
+    results: list[Any] = field(default_factory=list)
+    outcomes: list[str] = field(default_factory=list)
+    graphs: list[list[str]] = field(default_factory=list)
+    entries: int = 0
+    faults: tuple[str, ...] = ()
+
+
+def inputs(gm: torch.fx.GraphModule) -> str:
+    """The inputs of a graph, symbols numbered as they appear: `s0, (s0, 4)`."""
+    symbols: dict[str, str] = {}
+
+    def spelled(size: Any) -> str:
+        if not isinstance(size, (torch.SymInt, torch.SymFloat)):
+            return str(size)
+        expr = size.node.expr
+        return symbols.setdefault(str(expr), f"s{len(symbols)}") if expr.is_Symbol else "expression"
+
+    found = []
+    for node in gm.graph.nodes:
+        if node.op == "placeholder":
+            example = node.meta["example_value"]
+            sizes = isinstance(example, torch.Tensor)
+            found.append(f"({', '.join(map(spelled, example.shape))})" if sizes else spelled(example))
+    return ", ".join(found)
+
+
+def mark(engine: str, tensor: torch.Tensor, marks: list[tuple[str, int]]) -> None:
+    import dynacheck
+    import torch._dynamo.decorators
+
+    for name, dim in marks:
+        getattr(dynacheck if engine == "bundled" else torch._dynamo.decorators, name)(tensor, dim)
+
+
+def run(history: History, engine: Any = None) -> Served:
+    """All calls of a history, plainly or under an engine."""
+    served = Served()
+    fn: Callable[..., Any] = history.function()
+
+    def backend(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        served.graphs[-1].append(inputs(gm))
+        return gm.forward
+
+    if engine is None:
+        for call in history.calls:
+            served.results.append(_call(fn, call.arguments()))
+        return served
+    engine.reset()
+    with warnings.catch_warnings(), engine.record() as seen:
+        warnings.simplefilter("ignore")
+        compiled = engine.compile(fn, backend=backend, **history.options)
+        for call in history.calls:
+            args = call.arguments()
+            mark(engine.name, args[0], call.marks)
+            number = seen.calls_so_far()
+            served.graphs.append([])
+            served.results.append(_call(compiled, args))
+            served.outcomes.append(",".join(seen.outcomes_since(number)))
+        figures = seen.finish()
+    served.entries, served.faults = figures.entries, figures.faults
+    engine.reset()
+    return served
+
+
+def _call(fn: Callable[..., Any], args: list[Any]) -> Any:
+    try:
+        return frozen(fn(*args))
+    except Exception as error:
+        return Raised(type(error).__name__, str(error)[:200])
+
+
+def wrong(plain: Served, ours: Served, theirs: Served | None) -> list[str]:
+    """Where results differ from plain Python's; what torch refuses, too, may be refused."""
+    found = list(ours.faults)
+    for i, (expected, result) in enumerate(zip(plain.results, ours.results, strict=True)):
+        other = None if theirs is None else theirs.results[i]
+        if isinstance(result, Raised) and (isinstance(expected, Raised) or isinstance(other, Raised)):
+            continue
+        if text := same(expected, result, f"call {i}"):
+            found.append(text)
+    return found
+
+
+def otherwise(plain: Served, ours: Served, theirs: Served) -> list[str]:
+    """Where calls were served otherwise than torch serves them, up to the first one that raises."""
+    found = []
+    for i, (expected, mine, other) in enumerate(
+        zip(plain.results, ours.results, theirs.results, strict=True)
+    ):
+        if isinstance(expected, Raised):
+            return found
+        if not isinstance(other, Raised) and same(expected, other, ""):  # torch is wrong
+            return found
+        if isinstance(mine, Raised) != isinstance(other, Raised):
+            return [
+                *found,
+                f"call {i}: {mine if isinstance(mine, Raised) else 'no error'} instead of {other}",
+            ]
+        if isinstance(mine, Raised):
+            return found
+        for what, a, b in (
+            ("outcome", ours.outcomes, theirs.outcomes),
+            ("graphs", ours.graphs, theirs.graphs),
+        ):
+            if a[i] != b[i]:
+                found.append(f"call {i}: {what} {a[i]} instead of {b[i]}")
+    if ours.entries != theirs.entries:
+        found.append(f"{ours.entries} entries instead of {theirs.entries}")
+    return found

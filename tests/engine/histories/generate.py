@@ -1,0 +1,214 @@
+"""Random functions of tensors, sizes and plain values, and random histories of calls."""
+
+from __future__ import annotations
+
+import linecache
+import random
+import types
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+# What uses a size or a value; d: a dimension, k: a small number. Every line keeps `x` two-dimensional.
+LINES = {
+    "size": [
+        "x = x * x.shape[{d}]",
+        "x = x + x.size({d}) // 2",
+        "x = x + (x.shape[{d}] % 3)",
+        "x = x[: x.shape[{d}] // 2 + 1]",
+        "x = x[:, : max(x.shape[1] - 1, 1)]",
+        "x = x + min(x.shape[0], x.shape[1])",
+        "x = x + sum(x.shape)",
+        "x = x + len(x)",
+        "x = x + x.numel()",
+        "x = x.reshape(x.shape[1], x.shape[0])",
+        "x = x.reshape(-1, 1)",
+        "x = x + torch.zeros(x.shape)",
+        "x = x + torch.ones(x.shape[0], 1)",
+        "x = torch.cat([x, x], {d})",
+        "x = x.sum(0, keepdim=True)",
+        "x = x.t()",
+        "x = x.repeat(2, 1)",
+        "x = x.expand(x.shape[0], x.shape[1]) + 1",
+        "x = torch.nn.functional.pad(x, (0, x.shape[0]))",
+        "x = x + float(x.shape[{d}])",
+        "x = x + x.shape[0] / 2",
+        "x = x / (x.shape[{d}] ** 2 + 1)",
+        "x = x + math.ceil(x.shape[0] / 2)",
+        "x = x + torch.arange(x.shape[1])",
+        "rows, columns = x.shape; x = x.view(rows * columns, 1).view(rows, columns)",
+        "sizes = {{'rows': x.shape[0]}}; x = x + sizes['rows']",
+        "x = helper(x, x.shape[{d}])",
+        "if x.shape[{d}] > {k}: x = x + 1",
+        "if x.shape[0] == x.shape[1]: x = x + x.t()",
+        "if x.shape[{d}] % 2 == 0: x = x * 2",
+        "if x.shape[{d}]: x = x - 1",
+        "if x.shape == (4, 4): x = x + 4",
+        "if x.shape[1] in (3, 5): x = x * 3",
+        "for i in range(x.shape[{d}]): x = x + i",
+        "if x.shape[0] * x.shape[1] >= 2 * {k} and x.shape[0] < 7: x = x * 0.5",
+    ],
+    "two": [
+        "x = x + y.sum()",
+        "if x.shape == y.shape: x = x + y",
+        "if x.shape[{d}] == y.shape[{d}]: x = x * 2",
+        "if x.shape[0] > y.shape[0]: x = x - 1",
+        "x = x + y.shape[{d}]",
+        "x = torch.cat([x.reshape(-1), y.reshape(-1)]).reshape(1, -1)",
+        "x = x.reshape(-1, 1) + y.reshape(1, -1)",
+        "x = x + y.shape[0] * x.shape[1]",
+    ],
+    "n": [
+        "x = x + n",
+        "x = x * (n + 1)",
+        "x = x + n // 2",
+        "x = x + n % 3",
+        "if n > {k}: x = x + 1",
+        "if n == {k}: x = x * 2",
+        "x = x + torch.ones(n + 1).sum()",
+        "x = x[: n + 1]",
+        "x = helper(x, n)",
+        "for i in range(n): x = x + 1",
+        "x = x + (n if n else 5)",
+        "x = x + max(n, 2)",
+        "x = x + [1, 2, 3][n % 3]",
+        "if x.shape[0] > n: x = x + 1",
+    ],
+    "r": [
+        "x = x * r",
+        "x = x + r / 2",
+        "if r > 1.0: x = x + 1",
+        "x = x + math.sqrt(r * r + 1)",
+        "x = x ** 2 * (r + 1)",
+    ],
+    "flag": ["if flag: x = x + 1", "x = x + 1 if flag else x - 1", "x = x * (not flag)", "x = x + flag"],
+    "s": [
+        "if s == 'a': x = x + 1",
+        "x = x + len(s)",
+        "x = x * {{'a': 1, 'bb': 2, 'c': 3}}[s]",
+        "x = x + s.startswith('b')",
+    ],
+    "box": [
+        "x = x + box.n",
+        "x = x * box.r",
+        "if box.n > {k}: x = x + 1",
+        "x = x + torch.ones(box.n + 1).sum()",
+    ],
+    "items": [
+        "x = x + items[0]",
+        "x = x + len(items)",
+        "for item in items: x = x + item",
+        "x = x + items[-1] * items[0]",
+    ],
+}
+HELPER = """
+def helper(x, n):
+    return x + n * 2
+
+"""
+SIZES = (0, 1, 2, 3, 4, 5, 7, 8)
+MARKS = ("mark_dynamic", "maybe_mark_dynamic", "mark_static", "mark_unbacked")
+
+
+class Box:
+    """A plain object with numbers."""
+
+    def __init__(self, n: int, r: float) -> None:
+        self.n = n
+        self.r = r
+
+
+@dataclass
+class Call:
+    """One call: values by parameter; tensors as sizes; marks as (function, dimension) on `x`."""
+
+    values: dict[str, Any]
+    marks: list[tuple[str, int]] = field(default_factory=list)
+    transposed: bool = False
+
+    def arguments(self) -> list[Any]:
+        return [self._made(name, value) for name, value in self.values.items()]
+
+    def _made(self, name: str, value: Any) -> Any:
+        if name in ("x", "y"):
+            flat = torch.arange(float(value[0] * value[1]))
+            return flat.view(value[1], value[0]).t() if self.transposed else flat.view(value)
+        if name == "box":
+            return Box(*value)
+        return list(value) if name == "items" else value
+
+
+@dataclass
+class History:
+    """A function's source, how it is compiled, and the calls."""
+
+    number: int
+    source: str
+    options: dict[str, Any]
+    calls: list[Call]
+
+    def function(self) -> types.FunctionType:
+        """A function of a new execution of the source."""
+        file = f"<history {self.number}>"
+        linecache.cache[file] = (len(self.source), None, self.source.splitlines(True), file)
+        namespace: dict[str, Any] = {"torch": torch, "math": __import__("math")}
+        exec(compile(self.source, file, "exec"), namespace)
+        return namespace["f"]
+
+    def __str__(self) -> str:
+        return f"history {self.number}\n{self.source}\n{self.options}\n" + "\n".join(map(str, self.calls))
+
+
+def value(rng: random.Random, name: str) -> Any:
+    if name in ("x", "y"):
+        return (rng.choice(SIZES), rng.choice(SIZES))
+    if name == "box":
+        return (rng.choice(range(6)), rng.choice((0.5, 1.0, 2.5)))
+    if name == "items":
+        return tuple(rng.choice((1, 2, 3)) for _ in range(rng.choice((1, 2, 3))))
+    return rng.choice(
+        {"n": range(7), "r": (0.0, 0.5, 1.0, 1.5, 2.5), "flag": (True, False), "s": ("a", "bb", "c")}[name]
+    )
+
+
+def changed(rng: random.Random, name: str, have: Any) -> Any:
+    """Another value near this one."""
+    if name in ("x", "y"):
+        dim = rng.choice((0, 1, 2))
+        return tuple(rng.choice(SIZES) if dim in (d, 2) else size for d, size in enumerate(have))
+    if name == "box":
+        return (
+            (rng.choice(range(6)), have[1]) if rng.random() < 0.5 else (have[0], rng.choice((0.5, 1.0, 2.5)))
+        )
+    return value(rng, name)
+
+
+def history(number: int) -> History:
+    """The history of that number, always the same."""
+    rng = random.Random(number)
+    names = [
+        "x",
+        *sorted(
+            rng.sample(
+                [n for n in ("y", "n", "r", "flag", "s", "box", "items")], rng.choice((0, 1, 1, 2, 2, 3))
+            )
+        ),
+    ]
+    kinds = ["size", *("two" if n == "y" else n for n in names[1:])]
+    lines = [rng.choice(LINES[kind]) for kind in [*kinds, rng.choice(kinds)]]
+    rng.shuffle(lines)
+    body = "".join(f"    {line.format(d=rng.choice((0, 1)), k=rng.choice((2, 3, 4)))}\n" for line in lines)
+    source = f"{HELPER}def f({', '.join(names)}):\n    x = x + 1\n{body}    return x\n"
+    options: dict[str, Any] = {"dynamic": rng.choice((None, None, None, True, False))}
+    if rng.random() < 0.1:
+        options["recompile_limit"] = rng.choice((1, 2, 3))
+    now = {name: value(rng, name) for name in names}
+    marks = [(rng.choice(MARKS), rng.choice((0, 1)))] if rng.random() < 0.3 else []
+    often = rng.random() < 0.5
+    calls = []
+    for i in range(rng.choice((4, 5, 6))):
+        calls.append(Call(dict(now), marks if i == 0 or often else [], rng.random() < 0.08))
+        for name in rng.sample(names, min(len(names), rng.choice((0, 1, 1, 1, 2)))):
+            now[name] = changed(rng, name, now[name])
+    return History(number, source, options, calls)

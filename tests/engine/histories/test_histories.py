@@ -1,0 +1,38 @@
+"""Random functions and histories of calls: results are plain Python's; what is made and served is torch.compile's."""
+
+import pytest
+from histories.compared import otherwise, run, wrong
+from histories.generate import history
+from parity.engines import ENGINES
+
+ALL = 2000
+PARTS = 40
+
+
+def faults(numbers):
+    found, translated = [], 0
+    for number in numbers:
+        made = history(number)
+        plain, ours, theirs = run(made), run(made, ENGINES["bundled"]), run(made, ENGINES["torch"])
+        translated += any(ours.graphs)
+        differences = wrong(plain, ours, theirs) + otherwise(plain, ours, theirs)
+        if differences:
+            found.append(f"{made}\n" + "\n".join(differences))
+    assert translated > len(numbers) * 0.8
+    return found
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_some_histories(part):
+    assert not (found := faults(range(10 * part, 10 * part + 10))), "\n\n".join(found)
+
+
+def test_a_history_is_the_same_every_time():
+    assert str(history(7)) == str(history(7)) != str(history(8))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_all_histories(part):
+    size = ALL // PARTS
+    assert not (found := faults(range(size * part, size * (part + 1)))), "\n\n".join(found)
