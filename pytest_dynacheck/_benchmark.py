@@ -59,7 +59,7 @@ class Benchmark:
         __tracebackhide__ = True
         original = _original(target)
         wait = _wait_for(devices((original, args, kwargs)))
-        compiled = self._run.compiling.compile(target) if original is target else target
+        compiled = self._run.compiling.alone(target) if original is target else target
         result = self._first_call(_followed_by(compiled, wait), args, kwargs)
         self._warm_up(compiled, args, kwargs)
         if self._benchmark.disabled:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pytest_dynacheck._compare import Comparison
 from pytest_dynacheck._marks import Plan
 from pytest_dynacheck._options import Settings
 
@@ -23,6 +24,7 @@ class Compiling:
         self._plan = plan
         self._settings = settings
         self.made: list[str] = []
+        self.comparison = Comparison() if plan.other.get("compare", settings.compare) else None
 
     @property
     def _configured(self) -> Any:
@@ -69,8 +71,12 @@ class Compiling:
             out["dynamic"] = self._settings["dynamic"]
         return out
 
-    def compile(self, fn: Callable[..., Any], **given: Any) -> Callable[..., Any]:
+    def compile(self, fn: Callable[..., Any], **given: Any) -> Any:
         """The compiled form of `fn`."""
+        compiled = self.alone(fn, **given)
+        return compiled if self.comparison is None else self.comparison.around(fn, compiled)
+
+    def alone(self, fn: Callable[..., Any], **given: Any) -> Any:
+        """The compiled form, whose calls aren't compared with eager ones: what is timed."""
         self.made.append(getattr(fn, "__qualname__", type(fn).__qualname__))
-        compiled: Callable[..., Any] = self._compile(fn, **self.keywords(given))
-        return compiled
+        return self._compile(fn, **self.keywords(given))

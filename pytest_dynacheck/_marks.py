@@ -13,14 +13,25 @@ from pytest_dynacheck.engines import ENGINES
 
 NAMES = (*BOUNDS, "dynacheck")
 FIXTURES = ("dynacheck", "dynacheck_benchmark")
-_OTHER = ("engine", "backend", "fullgraph", "dynamic", "device", "isolate", "owner", "allow", "min_speedup")
+_OTHER = (
+    "engine",
+    "backend",
+    "fullgraph",
+    "dynamic",
+    "device",
+    "compare",
+    "isolate",
+    "owner",
+    "allow",
+    "min_speedup",
+)
 
 LINES = (
     "max_graphs(n): the test compiles at most n graphs, recompiles included.",
     "max_graph_breaks(n): at most n places of the compiled code break the graph.",
     "max_recompiles(n): at most n times a function is compiled again.",
     "max_cache_entries(n): no function has more than n cache entries.",
-    "dynacheck(*, engine, backend, fullgraph, dynamic, device, isolate, owner, allow, min_speedup, graphs, "
+    "dynacheck(*, engine, backend, fullgraph, dynamic, device, compare, isolate, owner, allow, min_speedup, graphs, "
     "graph_breaks, recompiles, cache_entries, max_graphs, max_graph_breaks, max_recompiles, max_cache_entries): how the "
     "test compiles, exact numbers and bounds; allow: globs over cause keys, or {glob: at_most}.",
 )
@@ -130,8 +141,8 @@ def _check(name: str, value: Any) -> None:
         raise Mistake(f"fullgraph takes True or False, not {value!r}")
     if name == "dynamic" and value is not None and not isinstance(value, bool):
         raise Mistake(f"dynamic takes True, False or None, not {value!r}")
-    if name == "isolate" and not isinstance(value, bool):
-        raise Mistake(f"isolate takes True or False, not {value!r}")
+    if name in ("compare", "isolate") and not isinstance(value, bool):
+        raise Mistake(f"{name} takes True or False, not {value!r}")
     if name == "owner" and (not isinstance(value, str) or not value):
         raise Mistake(f"owner takes the name of a package, not {value!r}")
     if name == "engine" and value not in ENGINES:

@@ -120,12 +120,19 @@ class Settings:
     """All options of a run, with where each came from."""
 
     def __init__(
-        self, values: dict[str, tuple[Any, str]], *, observe: bool, fullgraph: bool, update_baseline: bool
+        self,
+        values: dict[str, tuple[Any, str]],
+        *,
+        observe: bool,
+        fullgraph: bool,
+        compare: bool,
+        update_baseline: bool,
     ) -> None:
         self._values = values
         self.update_baseline = update_baseline
         self.observe = observe
         self.fullgraph = fullgraph
+        self.compare = compare
         self.defaults = {
             name.removeprefix("max_"): Limit(name.removeprefix("max_"), value, False, origin)
             for name in BOUNDS
@@ -147,7 +154,12 @@ class Settings:
     @property
     def given(self) -> bool:
         """True if anything was set."""
-        return self.observe or self.fullgraph or any(o != "default" for _, o in self._values.values())
+        return (
+            self.observe
+            or self.fullgraph
+            or self.compare
+            or any(o != "default" for _, o in self._values.values())
+        )
 
 
 def add(parser: pytest.Parser) -> None:
@@ -160,6 +172,10 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--dynacheck-fullgraph", action="store_true", default=False, dest="dynacheck_fullgraph",
         help="compile with fullgraph=True in tests under test, unless the marker allows graph breaks",
+    )  # fmt: skip
+    group.addoption(
+        "--dynacheck-compare", action="store_true", default=False, dest="dynacheck_compare",
+        help="in tests under test, run each compiled call eagerly as well, on copies; what differs fails the test",
     )  # fmt: skip
     group.addoption(
         "--dynacheck-update-baseline", action="store_true", default=False, dest="dynacheck_update_baseline",
@@ -185,6 +201,7 @@ def read(config: pytest.Config) -> Settings:
         values,
         observe=bool(config.getoption("dynacheck", False)),
         fullgraph=bool(config.getoption("dynacheck_fullgraph", False)),
+        compare=bool(config.getoption("dynacheck_compare", False)),
         update_baseline=bool(config.getoption("dynacheck_update_baseline", False)),
     )
     if settings.update_baseline and settings["baseline"] is None:

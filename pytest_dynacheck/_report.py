@@ -64,7 +64,10 @@ def _attach_call(report: pytest.TestReport, item: pytest.Item, run: TestRun) -> 
     if report.failed and (run.plan.under_test or run.report.graphs):
         shown, verdict = run.shown or (run.report, Verdict("ok", (), (), (), (), frozenset()))
         title = f"engine {data['engine']}, backend {data['backend']}, torch {torch_version()}"
+        comparison = run.compiling.comparison
         found = sections(shown, verdict, title, (), _options.verbosity(item.config))
+        if comparison is not None:
+            found.insert(1, ("dynacheck: compared with eager", "\n".join(comparison.lines())))
         if run.engine.name == "bundled":
             last, text = found[-1]
             found[-1] = (last, f"{text}\ncheck with: --dynacheck-engine=torch")
@@ -86,6 +89,10 @@ def plain(run: TestRun) -> dict[str, Any]:
     found |= run.report.to_json(longest_code=code)
     found["benchmark"] = run.benchmark
     verdict = run.verdict
+    comparison = run.compiling.comparison
+    if comparison is not None:
+        left_out = dict(comparison.left_out)
+        found["compared"] = {"calls": comparison.compared, "not_compared": left_out}
     if verdict is not None:
         found |= {
             "verdict": verdict.kind,
@@ -111,6 +118,7 @@ def nothing_known(engine: str, backend: str, *, under_test: bool) -> dict[str, A
         "baseline": None,
         "benchmark": None,
         "counts": dict.fromkeys(_COUNTED),
+        "compared": None,
         "causes": {},
         "setup": {},
     }

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pytest_dynacheck._verdict import EAGER, NOTHING, OK, OVER, UNKNOWN
+from pytest_dynacheck._verdict import DIFFERS, EAGER, NOTHING, OK, OVER, UNKNOWN
 
-VERDICTS = (OVER, EAGER, NOTHING, UNKNOWN, OK)
+VERDICTS = (OVER, DIFFERS, EAGER, NOTHING, UNKNOWN, OK)
 
 
 class Result:

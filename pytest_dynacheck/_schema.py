@@ -237,6 +237,10 @@ TEST = _record(
     skipped=_list(_ref("skipped"), "Skipped frames, in order."),
     calls=_list(_ref("call"), "Compiled calls, in order."),
     causes=_is("object", "How often each cause was met, by key.", additionalProperties={"type": "integer"}),
+    compared=_is(
+        ["object", "null"],
+        "Calls compared with eager: how many, and how many were not, by why; null if none were to be.",
+    ),
     setup=_is(
         "object", "What had been counted before the test's call phase; not judged.",
         additionalProperties=_COUNT,

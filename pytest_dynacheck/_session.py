@@ -19,7 +19,7 @@ from pytest_dynacheck._options import Settings, missing_device, unknown_backend
 from pytest_dynacheck._public import BudgetExceeded, DynacheckUnusedAllowance
 from pytest_dynacheck._redirect import Redirection
 from pytest_dynacheck._trace_log import without_capture
-from pytest_dynacheck._verdict import Verdict, causes_of, judge
+from pytest_dynacheck._verdict import DIFFERS, Verdict, causes_of, judge
 from pytest_dynacheck.engines import Engine, load
 
 
@@ -226,6 +226,10 @@ class TestRun:
             verdict = self.verdict = verdict._replace(notes=verdict.notes + tuple(self.notes))
         if self.expects_nothing:
             verdict = self.verdict = verdict._replace(nothing=False)
+        comparison = self.compiling.comparison
+        if comparison is not None and comparison.difference is not None:
+            lines = (comparison.difference, *verdict.lines)
+            verdict = self.verdict = verdict._replace(kind=DIFFERS, lines=lines)
         if baseline is not None:
             verdict = self.verdict = self._compare(baseline, verdict)
         self.show(self.report, verdict)

@@ -65,13 +65,23 @@ class Summary:
             for result in results
             if result.data is not None and result.data["benchmark"]
         ]
-        if self.settings.fullgraph and not self.results.under_test:
-            notes.append("--dynacheck-fullgraph met no test under test")
-        notes += self._unknown()
+        asked = {
+            "--dynacheck-fullgraph": self.settings.fullgraph,
+            "--dynacheck-compare": self.settings.compare,
+        }
+        if not self.results.under_test:
+            notes += [f"{flag} met no test under test" for flag, given in asked.items() if given]
+        notes += self._unknown() + self._not_compared()
         problem = self.session.redirection.problem
         if problem is not None:
             notes.append(f"functions compiled before a test can't be redirected: {problem}")
         return notes
+
+    def _not_compared(self) -> list[str]:
+        """Calls that couldn't be run on copies, of all tests."""
+        compared = [r.data["compared"] for r in self.results.all.values() if r.data and r.data["compared"]]
+        number = sum(sum(found["not_compared"].values()) for found in compared)
+        return [f"{number} compiled calls were not compared with eager"] if number else []
 
     def _unknown(self) -> list[str]:
         """Counts that an engine can't know on this torch, each engine once."""
@@ -112,6 +122,7 @@ def header(settings: Settings) -> str:
     ]
     parts += [limit.label for limit in settings.defaults.values()]
     parts += ["fullgraph"] if settings.fullgraph else []
+    parts += ["compare"] if settings.compare else []
     if settings["baseline"] is not None:
         parts.append(
             f"baseline {settings['baseline'].name}" + (" (updated)" if settings.update_baseline else "")

@@ -9,6 +9,7 @@ from pytest_dynacheck._budgets import NOTHING_COMPILED, Allowances, Limit
 from pytest_dynacheck._marks import Plan
 
 OK, OVER, NOTHING, EAGER, UNKNOWN = "ok", "over", "nothing-compiled", "eager", "unknown"
+DIFFERS = "differs"
 _SILENT = ("limit", "skip", "fault")
 
 

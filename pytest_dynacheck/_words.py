@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_dynacheck._verdict import EAGER, NOTHING, OK, OVER, UNKNOWN, counted
+from pytest_dynacheck._verdict import DIFFERS, EAGER, NOTHING, OK, OVER, UNKNOWN, counted
 
 ALLOWED = "allowed"
 WORDS = {
     OVER: "over budget",
+    DIFFERS: "differing from eager",
     EAGER: "ended in eager",
     NOTHING: "compiled nothing",
     UNKNOWN: "with counts the engine can't know",
