@@ -1,5 +1,6 @@
 """Resume functions: code objects that run the rest of a function from one of its instructions on."""
 
+import sys
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -381,5 +382,22 @@ def call_resume(
         builder.take_fast(spilled[position])
     for name in (*resume.locals, *enters):
         builder.take_fast(name)
-    builder.call(resume.argcount)
+    raised = builder.label()
+    with builder.covered(raised, 0):
+        builder.call(resume.argcount)
     builder.return_value()
+    with builder.finally_handler(raised):
+        builder.null_first()
+        builder.load_const(leave_out)
+        builder.null_last()
+        builder.call(0)
+        builder.pop()
+
+
+def leave_out() -> None:
+    """What a resume function raises goes on as if from the frame that called it (used by rewritten code, while that is
+    handled): one function is one entry of the traceback."""
+    error = sys.exc_info()[1]
+    entry = None if error is None else error.__traceback__
+    if error is not None and entry is not None and entry.tb_next is not None:
+        error.__traceback__ = entry.tb_next

@@ -50,6 +50,26 @@ def chained(x):
         raise ValueError("outer") from error
 
 
+def caught_below(x):
+    for _ in range(1):  # runs as it is: the traceback is looked at before it leaves the compiled call
+        try:
+            nested(x)
+        except IndexError as error:
+            found = error
+        print("q")
+    raise found
+
+
+def caught_and_told(x):
+    for _ in range(1):
+        try:
+            recursive(x)
+        except KeyError:
+            text = traceback.format_exc()
+        print("q")
+    raise ValueError(text)
+
+
 def data_dependent(x):
     if x.sum() > 0:
         return inner(x)
@@ -64,6 +84,7 @@ def lines(fn):
     while error is not None:
         frames = traceback.extract_tb(error.__traceback__)
         found.append([(f.lineno, f.line) for f in frames if f.filename == __file__ and f.name != "lines"])
+        found.append(str(error))
         error = error.__cause__
     return found
 
@@ -77,7 +98,17 @@ class Model(torch.nn.Module):
 
 @pytest.mark.parametrize(
     "fn",
-    [one_break, two_breaks, nested, recursive, chained, data_dependent, Model()],
+    [
+        one_break,
+        two_breaks,
+        nested,
+        recursive,
+        chained,
+        data_dependent,
+        caught_below,
+        caught_and_told,
+        Model(),
+    ],
     ids=lambda f: getattr(f, "__name__", "model"),
 )
 def test_lines(fn):
