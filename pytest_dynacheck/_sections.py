@@ -29,14 +29,23 @@ def sections(
         verbosity: 0, 1 or 2.
     """
     verbosity = max(0, min(verbosity, 2))
+    rows = _ROWS[verbosity]
+    if not verbosity and report.graph_breaks and report.recompiles:
+        rows -= 1  # about thirty lines in all
     out = [(f"dynacheck ({title})", budget_table(report, verdict))]
     if report.graph_breaks:
         out.append(
-            (f"dynacheck: {_n(report.graph_breaks, 'graph break')}", _breaks(report, verdict, verbosity))
+            (
+                f"dynacheck: {_n(report.graph_breaks, 'graph break')}",
+                _breaks(report, verdict, verbosity, rows),
+            )
         )
     if report.recompiles:
         out.append(
-            (f"dynacheck: {_n(report.recompiles, 'recompile')}", _recompiles(report, verdict, verbosity))
+            (
+                f"dynacheck: {_n(report.recompiles, 'recompile')}",
+                _recompiles(report, verdict, verbosity, rows),
+            )
         )
     eager = _eager_runs(report, verbosity)
     if eager:
@@ -87,9 +96,8 @@ def _allow(verdict: Verdict, *causes: str) -> list[str]:
     return [f"  allow with: {cause}" for cause in causes if cause]
 
 
-def _breaks(report: Any, verdict: Verdict, verbosity: int) -> str:
+def _breaks(report: Any, verdict: Verdict, verbosity: int, limit: int) -> str:
     lines: list[str] = []
-    limit = _ROWS[verbosity]
     for record in report.graph_breaks[:limit]:
         times = f", met {record.times} times" if record.times > 1 and verbosity else ""
         lines.append(f"{record.file}:{record.line} in {record.function}: {record.title}{times}")
@@ -114,12 +122,11 @@ def _stack(report: Any, record: Any, verbosity: int) -> list[str]:
     return [f"  called at {report.display_name(f.file)}:{f.line} in {f.function}" for f in shown]
 
 
-def _recompiles(report: Any, verdict: Verdict, verbosity: int) -> str:
+def _recompiles(report: Any, verdict: Verdict, verbosity: int, limit: int) -> str:
     groups: dict[str, list[Any]] = {}
     for record in report.recompiles:
         groups.setdefault(record.cause, []).append(record)
     lines: list[str] = []
-    limit = _ROWS[verbosity]
     for cause, records in list(groups.items())[:limit]:
         lines += _again(report, records) if len(records) > 1 else _once(report, records[0], verbosity)
         lines += _allow(verdict, cause)
