@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -240,7 +241,10 @@ def causes() -> str:
     )
 
 
-SHOWN = (HERE.parent.parent / "README.md", HERE.parent / "tutorial" / "first-test.md")
+ROOT = HERE.parent.parent
+SHOWN = tuple(
+    p for p in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))) if shown.runs(p.read_text())
+)
 PAGES: dict[str, Callable[[], str]] = {
     "engine.md": engine,
     "plugin.md": plugin,
@@ -253,7 +257,8 @@ def main(check: bool) -> int:
     stale = []
     wanted = {HERE / name: NOTE + page() for name, page in PAGES.items()}
     wanted[HERE / "schema.json"] = json.dumps(_schema.DOCUMENT, indent=2) + "\n"
-    wanted |= {path: shown.filled(path.read_text()) for path in SHOWN}
+    with ThreadPoolExecutor(2) as pool:
+        wanted |= zip(SHOWN, pool.map(lambda path: shown.filled(path.read_text()), SHOWN))
     for path, text in wanted.items():
         have = path.read_text() if path.exists() else ""
         if not (shown.same(have, text) if path in SHOWN else have == text):

@@ -17,21 +17,24 @@ from pathlib import Path
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# file: (\S+)\n")
 WIDTH = "100"
+PROGRAMS = {"pytest": ("-m", "pytest", "-p", "no:cacheprovider", "--no-header"), "python": ()}
 
 
 def run(command: str, folder: Path) -> str:
     """What a command of a page prints."""
     program, *args = shlex.split(command.removeprefix("$ "))
-    if program != "pytest":
-        raise ValueError(f"pages run pytest only, not {program}")
+    if program not in PROGRAMS:
+        raise ValueError(f"pages run {' and '.join(PROGRAMS)} only, not {program}")
     ignored = ("PYTEST", "DYNACHECK", "CI", "BUILD_NUMBER")  # pytest words its summary differently in CI
     env = {name: value for name, value in os.environ.items() if not name.startswith(ignored)}
     env |= {"COLUMNS": WIDTH, "NO_COLOR": "1"}
     found = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--no-header", *args],
+        [sys.executable, *PROGRAMS[program], *args],
         cwd=folder, env=env, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return found.stdout.strip() + found.stderr
+    if found.returncode not in (0, 1):  # of pytest, 1: tests failed, which pages may show
+        raise RuntimeError(f"{command} ended with {found.returncode}:\n{found.stdout}{found.stderr}")
+    return (found.stdout.strip() + found.stderr).replace(f"{folder}{os.sep}", "")
 
 
 def filled(page: str) -> str:
@@ -45,11 +48,16 @@ def filled(page: str) -> str:
             if language == "console":
                 command = body.splitlines()[0]
                 return f"```console\n{command}\n{run(command, folder)}\n```"
-            if file and not file.group(1).endswith(".toml"):
+            if file:
                 (folder / file.group(1)).write_text(body[file.end() :])
             return match.group()
 
         return BLOCK.sub(block, page)
+
+
+def runs(page: str) -> bool:
+    """True if a page shows what a command prints."""
+    return any(match.group(1) == "console" for match in BLOCK.finditer(page))
 
 
 def same(a: str, b: str) -> bool:

@@ -76,7 +76,7 @@ class Session:
             why = unknown_backend(plan.other.get("backend"), lambda: self.engine(engine).backends())
             if why is not None:
                 raise pytest.fail.Exception(f"@pytest.mark.dynacheck: {why}", pytrace=False)
-            run = TestRun(self, item.nodeid, plan, observes=observes)
+            run = TestRun(self, item, plan, observes=observes)
             item.stash[RUN] = self.current = run
             run.begin()
         except ImportError as error:
@@ -99,9 +99,10 @@ class TestRun:
 
     __test__ = False
 
-    def __init__(self, session: Session, nodeid: str, plan: Plan, *, observes: bool = True) -> None:
+    def __init__(self, session: Session, item: pytest.Item, plan: Plan, *, observes: bool = True) -> None:
         self.session = session
-        self.nodeid = nodeid
+        self.nodeid = item.nodeid
+        self._where = str(item.path), (item.location[1] or 0) + 1
         self.plan = plan
         self.observes = observes
         self.engine = session.engine(plan.other.get("engine"))
@@ -234,7 +235,8 @@ class TestRun:
             verdict = self.verdict = self._compare(baseline, verdict)
         self.show(self.report, verdict)
         for glob in verdict.unused:
-            warnings.warn(DynacheckUnusedAllowance(f"allow {glob!r} matched nothing"), stacklevel=2)
+            text = f"allow {glob!r} matched nothing"
+            warnings.warn_explicit(text, DynacheckUnusedAllowance, *self._where)
         if verdict.failed:
             raise BudgetExceeded(message_of(verdict))
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -14,3 +17,24 @@ def test_pages_are_up_to_date():
         [sys.executable, "docs/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+SITE = ROOT / "docs"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", sorted(SITE.glob("**/*.md")), ids=lambda p: str(p.relative_to(SITE)))
+def test_every_block_of_code_is_run(page):
+    """A block is a file that a command of the page runs, or an example that the doctests run."""
+    blocks = [match.groups() for match in BLOCK.finditer(page.read_text())]
+    files = [body for language, body in blocks if language == "python"]
+    assert all(body.startswith("# file: ") for body in files)
+    assert not files or any(language == "console" for language, _ in blocks)
+    examples = [body for language, body in blocks if language == "pycon"]
+    assert not examples or page.parent.name == "explanation"  # tests/test_explanations.py
+
+
+def test_every_page_is_in_the_sites_navigation():
+    config = (ROOT / "mkdocs.yml").read_text()
+    missing = [p.name for p in SITE.glob("**/*.md") if f"- {p.relative_to(SITE).as_posix()}" not in config]
+    assert not missing
