@@ -214,6 +214,10 @@ BREAK_NOT_RESUMABLE = Reason(
     "DC205", "break that can't be resumed", "The frame can't be split here: {why}.",
     "", "cannot resume",
 )  # fmt: skip
+TOO_DEEP = Reason(
+    "DC207", "too deep to translate", "Interpreting the frame needs more of Python's stack than is left.",
+    "make the recursion less deep, or keep it out of the compiled function", "",
+)  # fmt: skip
 INTERNAL = Reason("DC206", "fault of the engine", "The engine failed: {why}.", "please report it", "")
 LIMIT = Reason(
     "DC301", "recompile limit", "{name} reached {limit_name} ({limit}).", "fix the value that keeps changing", "",

@@ -18,7 +18,7 @@ class Liveness:
 
     A slot is live if some path, exception handlers included, reads it, deletes it or captures its cell before
     it is stored. Cells are never killed by a store: others may hold them. Slot 0 is live where `super()` may
-    be called without arguments.
+    be called without arguments; all are where `locals()` and its like may be.
     """
 
     __slots__ = ("_cells", "_live", "_names", "_touched")
@@ -56,6 +56,15 @@ def reads_first_argument(decoded: DecodedCode) -> bool:
     return any(i.opname == "LOAD_GLOBAL" and i.argval == "super" for i in decoded)
 
 
+LOOKERS: Final = frozenset({"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"})
+"""Functions that look at all locals of the frame that calls them."""
+
+
+def looks_at_locals(decoded: DecodedCode) -> bool:
+    """Return whether calls in the code may look at all locals."""
+    return not LOOKERS.isdisjoint(decoded.code.co_names)
+
+
 def _uses_and_kills(instruction: Instruction, cells: frozenset[int]) -> tuple[int, int]:
     """Return the masks of slots that an instruction needs, and that it overwrites without need of them."""
     op, arg = instruction.opcode, instruction.arg
@@ -81,6 +90,8 @@ def _solve(decoded: DecodedCode) -> tuple[list[int], list[int]]:
     unseen = 0
     if reads_first_argument(decoded):
         unseen = 1 | 1 << len(decoded.slots) - 1 - decoded.slots[::-1].index("__class__")
+    if looks_at_locals(decoded):
+        unseen = (1 << len(decoded.slots)) - 1
     use, keep, touch = [], [], []
     for instruction in decoded:
         uses, kills = _uses_and_kills(instruction, cells)

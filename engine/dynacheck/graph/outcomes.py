@@ -25,11 +25,13 @@ class DataDependent(Exception):
 
     Args:
         reason: what torch says about it.
+        size: the result's size does, so that it can be a symbol.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, size: bool = True) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.size = size
 
 
 class UnsupportedOperator(Exception):

@@ -116,7 +116,7 @@ def classified(error: Exception) -> Exception:
             symbolic_shapes.GuardOnDataDependentSymNode,
         ),
     ):
-        return DataDependent(str(error))
+        return DataDependent(str(error), isinstance(error, fake_tensor.DynamicOutputShapeException))
     if isinstance(
         error,
         (
@@ -127,7 +127,7 @@ def classified(error: Exception) -> Exception:
     ):
         return UnsupportedOperator(str(error))
     if "data is not allocated yet" in str(error):  # an operator reads its argument's numbers
-        return DataDependent(str(error).partition("\n")[0])
+        return DataDependent(str(error).partition("\n")[0], size=False)
     if isinstance(error, NotImplementedError):
         return UnsupportedOperator(f"{type(error).__name__}: {error}")
     if type(error) in (TypeError, ValueError, RuntimeError) and "FakeTensor" in str(error):

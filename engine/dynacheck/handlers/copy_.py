@@ -46,6 +46,9 @@ def _deep(tx: Tracer, x: VariableTracker, memo: dict[VariableTracker, VariableTr
     x = x.realize(tx)
     if x in memo:
         return memo[x]
+    if isinstance(x, SliceVariable):
+        start, stop, step = (_deep(tx, part, memo) for part in (x.start, x.stop, x.step))
+        return SliceVariable(start, stop, step)
     if x.is_constant() or isinstance(x, _ATOMS):
         return x
     if isinstance(x, (ListVariable, DequeVariable)):

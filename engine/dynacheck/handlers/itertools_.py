@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -27,6 +28,7 @@ def _items(tx: Tracer, iterator: Arg) -> Steps:
 
 def _combine(function: Any, make: Callable[..., Any]) -> None:
     @handles(function)
+    @functools.wraps(make)
     def call(tx: Tracer, *args: Arg, **kwargs: Arg) -> VariableTracker:
         native = make(tx, *args, **kwargs)
         pool = ListVariable([])
@@ -229,7 +231,7 @@ def pairwise(tx: Tracer, iterable: Arg, /) -> VariableTracker:
 @handles(itertools.tee)
 def tee(tx: Tracer, iterable: Arg, n: Arg | None = None, /) -> VariableTracker:
     source = abstract.get_iter(tx, iterable)
-    copies = itertools.tee(_items(tx, source), 2 if n is None else integer(tx, n))
+    copies = natively(tx, itertools.tee, _items(tx, source), 2 if n is None else integer(tx, n))
     return tx.tuple_of([StepsIterator(_TEE, c, [source]) for c in copies])
 
 

@@ -5,10 +5,18 @@ from __future__ import annotations
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.table import Machine, opcode
 from dynacheck.variables import abstract
+from dynacheck.variables.base import VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.functions import UserFunctionVariable
+from dynacheck.variables.mappings import DictVariable
 
 _DEFAULTS, _KWDEFAULTS, _ANNOTATIONS, _CLOSURE, _ANNOTATE = 1, 2, 4, 8, 16
+
+
+def _annotations(tx: Machine, flat: VariableTracker) -> VariableTracker:
+    """`__annotations__` from names and values in turn."""
+    items = abstract.iterate(tx, flat)
+    return DictVariable.of(tx, zip(items[::2], items[1::2]))
 
 
 @opcode("MAKE_FUNCTION", until=(3, 12))
@@ -16,7 +24,7 @@ def make_function_312(tx: Machine, inst: Instruction) -> None:
     flags = inst.arg
     code = tx.pop()
     closure = tx.pop() if flags & _CLOSURE else None
-    annotations = tx.pop() if flags & _ANNOTATIONS else None
+    annotations = _annotations(tx, tx.pop()) if flags & _ANNOTATIONS else None
     kwdefaults = tx.pop() if flags & _KWDEFAULTS else None
     defaults = tx.pop() if flags & _DEFAULTS else None
     tx.push(tx.make_function(code, defaults, kwdefaults, annotations, closure))
@@ -36,8 +44,10 @@ def set_function_attribute(tx: Machine, inst: Instruction) -> None:
         fn.defaults = tuple(abstract.iterate(tx, value))
     elif inst.arg == _KWDEFAULTS:
         fn.kwdefaults = tx.string_items(value)
-    elif inst.arg in (_ANNOTATIONS, _ANNOTATE):
-        fn.annotations = value
+    elif inst.arg == _ANNOTATIONS:
+        fn.annotations = _annotations(tx, value)
+    elif inst.arg == _ANNOTATE:
+        fn.attributes["__annotate__"] = value
     else:
         fn._closure = tuple(cell for cell in abstract.iterate(tx, value) if isinstance(cell, CellVariable))
     tx.push(fn)

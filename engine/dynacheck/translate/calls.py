@@ -30,6 +30,8 @@ from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.tensor import TensorVariable
 
 COROUTINES = 0x80 | 0x200
+ABSTRACT = 1 << 20
+"""The flag of a class that has abstract methods left."""
 
 
 class Calls(Tracing):
@@ -211,6 +213,10 @@ class Calls(Tracing):
     ) -> VariableTracker:
         """A C method of a builtin base on an object: `super().__setitem__(k, v)`, `object.__setattr__(self, n, v)`."""
         owner = owner.realize(self)
+        if base is type and isinstance(owner, ClassVariable) and name in ("__setattr__", "__delattr__"):
+            stored = args[1] if name == "__setattr__" else None
+            owner.type_setattr(self, args[0].realize(self).as_constant(self), stored)
+            return self.constant(None)
         if base is object:
             found = self._object_method(owner, name, args)
             if found is not None:
@@ -344,7 +350,10 @@ class Calls(Tracing):
         except AttributeError as error:
             self.raise_(AttributeError, *error.args)
         if owner.node is not None and not isinstance(value, type) and not _is_torch(value):
-            return self.wrap(owner.node.child(CAttr(name)))
+            child = owner.node.child(CAttr(name))
+            if child.peek() is ABSENT:
+                self.break_(reasons.UNKNOWN_ATTRIBUTE, name=name, what=owner.describe())
+            return self.wrap(child)
         return self.object(found)
 
     # -- classes and modules
@@ -356,7 +365,7 @@ class Calls(Tracing):
         if found is not None:
             return found
         if issubclass(value, enum.Enum) and args:
-            return self._enum_member(value, args)
+            return self._enum_member(value, args, kwargs)
         special = families.construct(self, cls, list(args), kwargs)
         if special is not None:
             return special
@@ -401,12 +410,24 @@ class Calls(Tracing):
     def new_instance(self, cls: ClassVariable) -> VariableTracker:
         """`object.__new__(cls)`, or the builtin base's."""
         value: type = cls.value
+        if value.__flags__ & ABSTRACT:
+            try:
+                object.__new__(value)  # only CPython's wording is asked for: it lists the abstract methods
+            except TypeError as error:
+                self.raise_(TypeError, *error.args)
         base = families.empty_base(self, value)
         return UserObjectVariable(value, None, None, base)
 
-    def _enum_member(self, value: type[enum.Enum], args: Sequence[VariableTracker]) -> VariableTracker:
+    def _enum_member(
+        self, value: type[enum.Enum], args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """The member of a value. What makes a class, and what the user's code finds, isn't looked up."""
         real = args[0].realize(self)
-        if not real.is_constant():
+        raw: Any = type_lookup(value, "_missing_")
+        missing = raw.__func__.__module__
+        members = value._value2member_map_
+        constant = real.is_constant() and len(args) == 1 and not kwargs and bool(members)
+        if not constant or (missing != "enum" and real.as_constant(self) not in members):
             self.break_(reasons.UNKNOWN_CALL, what=f"the enum {value.__qualname__}")
         try:
             return self.object(value(real.as_constant(self)))

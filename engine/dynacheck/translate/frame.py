@@ -24,7 +24,7 @@ from dynacheck.translate.calls import Calls
 from dynacheck.translate.signals import Restart, SkipFrame
 from dynacheck.translate.swallowing import may_swallow
 from dynacheck.translate.tracing import Attempt
-from dynacheck.variables import abstract
+from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import CantRebuild, GraphBreak, ObservedException, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.classes import PythonModuleVariable
@@ -256,9 +256,11 @@ class Frame(Calls):
         self.started = True
         return self._step()
 
-    def throw(self, exception: VariableTracker) -> Step:
+    def throw(self, exception: exceptions.ExceptionVariable) -> Step:
         """Raise the exception at the `yield`."""
         observed = ObservedException(exception)
+        if self.exceptions:  # raised while the generator handles another
+            exceptions.chain(self, exception, self.exceptions[-1])
         if not self.started or not unwind(self, self.inst, observed):
             raise observed
         return self._step()

@@ -357,7 +357,9 @@ class Tracing(Tracer):
         except OperatorRaised as error:
             raised = error.exc
             self.operator_raised(target, raised)
-        except DataDependent:
+        except DataDependent as error:
+            if not error.size:
+                self.break_(reasons.DATA_DEPENDENT_OPERATOR, call=describe_target(target))
             if attempt.env is None and attempt.settings.capture_dynamic_output_shape_ops:
                 self.need_symbols()
             self.break_(reasons.DYNAMIC_SHAPE_OPERATOR, call=describe_target(target))

@@ -109,6 +109,9 @@ def _translate(request: TranslateRequest, speculation: Speculation) -> Translati
                 return _attempt(request, speculation, ambient)
         except Restart:
             continue
+        except RecursionError:
+            reason = reasons.TOO_DEEP
+            raise SkipFrame(reason, reason.message()) from None
         except SkipFrame as skipped:
             if request.fullgraph and skipped.broke is not None:
                 broke = skipped.broke
@@ -147,7 +150,7 @@ def _finished(attempt: Attempt, request: TranslateRequest, ambient: AmbientState
     codegen.own_cells(frame.cells)
     broke: GraphBreak | None = None
     if how == "return":
-        if not (attempt.graph.calls or request.fullgraph or ASKED_WHETHER_COMPILED in attempt.state):
+        if not computes(attempt):
             return Translation("plain", build_program(attempt.root, ambient), root=attempt.root)
         if not attempt.graph.calls:
             for found in frame.locals.values():
@@ -177,6 +180,11 @@ def _finished(attempt: Attempt, request: TranslateRequest, ambient: AmbientState
     _guard_presence(attempt.root, frame.line())
     guards = build_program(attempt.root, ambient, capture, extra, frame.line())
     return Translation("entry", guards, code, None if graph.is_empty else graph, broke, attempt.root)
+
+
+def computes(attempt: Attempt) -> bool:
+    """Whether a frame that ran to its end is rewritten: one without tensor operations runs as it is."""
+    return bool(attempt.graph.calls) or attempt.fullgraph or ASKED_WHETHER_COMPILED in attempt.state
 
 
 def _keep_apart(attempt: Attempt, frame: Frame) -> None:

@@ -509,8 +509,18 @@ def delitem(tx: Tracer, v: VariableTracker, key: VariableTracker) -> None:
 
 
 def getattr_(tx: Tracer, v: VariableTracker, name: str) -> VariableTracker:
-    """`v.name`."""
-    return v.realize(tx).tp_getattro(tx, name)
+    """`v.name`; an AttributeError that doesn't say of what is told (`PyObject_GetAttr`)."""
+    value = v.realize(tx)
+    try:
+        return value.tp_getattro(tx, name)
+    except ObservedException as observed:
+        parts = getattr(observed.exception, "builtin", {})
+        if raised(observed, AttributeError) and all(
+            is_none(tx, parts[p]) for p in ("name", "obj") if p in parts
+        ):
+            observed.exception.set_part(tx, "name", tx.constant(name))  # type: ignore[attr-defined]
+            observed.exception.set_part(tx, "obj", value)  # type: ignore[attr-defined]
+        raise
 
 
 def getattr_default(tx: Tracer, v: VariableTracker, name: str, default: VariableTracker) -> VariableTracker:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE
 from dynacheck.sources import ABSENT, DictAttr, Node, TypeAttr, type_lookup
+from dynacheck.variables import class_writes
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import (
     BoundMethodVariable,
@@ -95,10 +96,9 @@ class ClassVariable(ObjectVariable):
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         cls = self.value
-        if name in self.attrs:
-            found = self.attrs[name]
-            if found is not None:
-                return found
+        stored = class_writes.stored(tx, cls, name)
+        if stored is not None:
+            return class_writes.bound(tx, stored, None, name)
         meta_raw = type_lookup(type(cls), name)
         if meta_raw is not ABSENT and is_data_descriptor(meta_raw):
             return self._meta_descriptor(tx, name, meta_raw)
@@ -149,9 +149,27 @@ class ClassVariable(ObjectVariable):
         return tx.wrap(node)
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        cls = self.value
         if self.node is None:
             super().tp_setattro(tx, name, value)
+        meta = type(cls)
+        hook = "__setattr__" if value is not None else "__delattr__"
+        if isinstance(type_lookup(meta, hook), types.FunctionType):
+            method = tx.wrap(tx.class_node(meta).child(TypeAttr(hook)))
+            tx.call(method, [self, tx.constant(name), *([] if value is None else [value])])
+            return
+        self.type_setattr(tx, name, value)
+
+    def type_setattr(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        """`type.__setattr__` (or `__delattr__` when value is None)."""
+        cls = self.value
+        raw = type_lookup(type(cls), name)
+        if (raw is not ABSENT and is_data_descriptor(raw)) or (name[:2] == "__" and name[-2:] == "__"):
+            tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())  # it changes what others do
+        if value is None and not (self.attrs.get(name) if name in self.attrs else name in cls.__dict__):
+            tx.raise_(AttributeError, f"type object {cls.__name__!r} has no attribute {name!r}")
         self.attrs[name] = value
+        class_writes.record(tx, cls, self.attrs)
         tx.mutated(self)
 
     def children(self) -> Sequence[VariableTracker]:
@@ -191,6 +209,9 @@ class SuperVariable(VariableTracker):
         cls: type = owner.value if is_class else owner.get_type()  # type: ignore[attr-defined]
         mro = cls.__mro__
         for c in mro[mro.index(self.start) + 1 :]:
+            stored = class_writes.stored_in(tx, c, name)
+            if stored is not None:
+                return class_writes.bound(tx, stored, None if is_class else owner, name)
             if name not in c.__dict__:
                 continue
             raw = c.__dict__[name]

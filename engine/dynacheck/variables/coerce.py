@@ -45,7 +45,7 @@ def natively(tx: Tracer, fn: Callable[..., Any], *args: Any) -> Any:
     """Run an operation on a Python container of trackers; its errors are raised in the traced program."""
     try:
         return fn(*args)
-    except (IndexError, ValueError, TypeError, KeyError, RuntimeError, OverflowError) as error:
+    except (IndexError, ValueError, TypeError, KeyError, RuntimeError, OverflowError, MemoryError) as error:
         tx.raise_(type(error), *error.args)
 
 

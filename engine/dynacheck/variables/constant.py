@@ -267,6 +267,8 @@ class ConstantVariable(VariableTracker):
             declined = found.is_constant() and found.as_constant(tx) is NotImplemented
             return NOT_IMPLEMENTED if declined else found
         pair = self._pair(tx, op, self, other)
+        if pair is None and isinstance(self.value, tuple):  # an enum's member that is one
+            return fold(tx, COMPARE[op], self.value, self._operand(tx, other, op))
         if pair is None:
             return NOT_IMPLEMENTED
         return fold(tx, COMPARE[op], *pair)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dynacheck.guards.objects import LengthIs
@@ -13,7 +13,7 @@ from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, Variabl
 from dynacheck.variables.coerce import integer, is_integer, natively, text
 from dynacheck.variables.iterators import NativeIterator
 from dynacheck.variables.replay import refill, replace_deque
-from dynacheck.variables.sequences import ListVariable, SequenceVariable
+from dynacheck.variables.sequences import ListVariable, SequenceVariable, search_bounds
 
 
 class DequeVariable(SequenceVariable):
@@ -132,9 +132,45 @@ class DequeVariable(SequenceVariable):
         item: VariableTracker = natively(tx, self.change(tx).popleft)
         return item
 
+    def _equal_to(self, tx: Tracer, item: VariableTracker, places: range | None = None) -> Iterator[int]:
+        """Where equal items are; comparing must not change the deque."""
+        items = self.items(tx)
+        state = iter(items)
+        for place in range(len(items)) if places is None else places:
+            if abstract.equal(tx, items[place], item):
+                yield place
+            natively(tx, next, state, None)
+
+    def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
+        return tx.constant(next(self._equal_to(tx, item), None) is not None)
+
+    def m_count(self, tx: Tracer, item: VariableTracker, /) -> VariableTracker:
+        return tx.constant(sum(1 for _ in self._equal_to(tx, item)))
+
+    def m_index(
+        self,
+        tx: Tracer,
+        item: VariableTracker,
+        start: VariableTracker | None = None,
+        stop: VariableTracker | None = None,
+        /,
+    ) -> VariableTracker:
+        places = search_bounds(tx, len(self.items(tx)), start, stop)
+        place = next(self._equal_to(tx, item, places), None)
+        if place is None:
+            tx.raise_(ValueError, self.not_found(tx, item))
+        return tx.constant(place)
+
     def m_remove(self, tx: Tracer, item: VariableTracker, /) -> None:
-        for i, have in enumerate(list(self.items(tx))):
-            if abstract.equal(tx, have, item):
+        items = self.items(tx)
+        state = iter(items)
+        for i, have in enumerate(list(items)):
+            found = abstract.equal(tx, have, item)
+            try:
+                next(state)
+            except RuntimeError:
+                tx.raise_(IndexError, "deque mutated during iteration")
+            if found:
                 del self.change(tx)[i]
                 return
         tx.raise_(ValueError, f"{text(tx, item)} is not in deque")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 from types import FunctionType
 
 from dynacheck.sources import type_lookup
@@ -39,11 +40,11 @@ class EnumClassVariable(ClassVariable):
 
     def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
         self._own(tx, "__getitem__", "indexing")
-        return fold(tx, self.value.__getitem__, self._constant(tx, key, "indexing"))
+        return fold(tx, operator.getitem, self.value, self._constant(tx, key, "indexing"))
 
     def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
         self._own(tx, "__contains__", "`in`")
-        return fold(tx, self.value.__contains__, self._constant(tx, item, "`in`"))
+        return fold(tx, operator.contains, self.value, self._constant(tx, item, "`in`"))
 
     def _constant(self, tx: Tracer, value: VariableTracker, operation: str) -> object:
         try:

@@ -205,6 +205,8 @@ class ExceptionVariable(UserObjectVariable):
         if notes is missing:
             notes = ListVariable([])
             abstract.setattr_(tx, self, "__notes__", notes)
+        if list not in notes.realize(tx).get_type().__mro__:
+            tx.raise_(TypeError, "Cannot add note: __notes__ is not a list")
         tx.call(abstract.getattr_(tx, notes, "append"), [note])
 
     def m___format__(self, tx: Tracer, spec: VariableTracker) -> VariableTracker:
@@ -300,6 +302,9 @@ def _text(tx: Tracer, exception: ExceptionVariable) -> str:
                 values = [a.realize(tx).as_constant(tx) for a in exception.init]
                 named = {k: v.realize(tx).as_constant(tx) for k, v in exception.init_kwargs.items()}
                 real.__init__(*values, **named)  # type: ignore[misc]
+            for name, value in exception.builtin.items():
+                if name not in PARTS and exception.given.get(name) is not value:
+                    setattr(real, name, value.realize(tx).as_constant(tx))
             return str(real)
         except NotConstant:
             exception.unmodelled(tx, "str()")

@@ -289,6 +289,9 @@ class UserFunctionVariable(CallableVariable):
             else:
                 self.qualname = text
             return
+        if name == "__annotations__":
+            self.annotations = value
+            return
         self.attributes[name] = value
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:
@@ -296,7 +299,8 @@ class UserFunctionVariable(CallableVariable):
 
     def children(self) -> Sequence[VariableTracker]:
         cells = self._closure or ()
-        return (*cells, *(self.defaults or ()), *(self.kwdefaults or {}).values(), *self.attributes.values())
+        held = (*cells, *(self.defaults or ()), *(self.kwdefaults or {}).values(), *self.attributes.values())
+        return held if self.annotations is None else (*held, self.annotations)
 
     def reconstruct(self, to: Rebuilder) -> None:
         if self.value is not None:
@@ -328,6 +332,9 @@ class UserFunctionVariable(CallableVariable):
 
             return push
 
+        attributes = dict(self.attributes)
+        if self.annotations is not None:
+            attributes["__annotations__"] = self.annotations
         to.call_helper(
             make_function,
             lambda: to.load_const(self.code),
@@ -337,7 +344,7 @@ class UserFunctionVariable(CallableVariable):
             defaults,
             mapping(self.kwdefaults),
             closure,
-            mapping(self.attributes),
+            mapping(attributes),
         )
         to.remember(self)
 

@@ -12,6 +12,7 @@ from dynacheck.variables.base import CantRebuild, ObservedException, Rebuilder, 
 from dynacheck.variables.exceptions import ExceptionVariable
 from dynacheck.variables.iterators import IteratorVariable
 from dynacheck.variables.methods import BuiltinMethodVariable
+from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.versions import PY312, PY313
 
 Step: TypeAlias = tuple[Literal["yield", "return"], VariableTracker]
@@ -285,6 +286,8 @@ def send(tx: Tracer, receiver: VariableTracker, value: VariableTracker) -> Step:
         return iterator.resume(tx, value)
     try:
         if abstract.is_none(tx, value):
+            if isinstance(iterator, UserObjectVariable):  # whose StopIteration may have a value
+                return "yield", tx.call(abstract.getattr_(tx, tx.class_of(iterator), "__next__"), [iterator])
             item = iterator.tp_iternext(tx)
             return ("return", tx.constant(None)) if item is None else ("yield", item)
         return "yield", tx.call(abstract.getattr_(tx, iterator, "send"), [value])

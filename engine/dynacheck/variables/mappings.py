@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from dynacheck.guards.held import is_constant as is_plain_key
 from dynacheck.guards.objects import ANY_KEY, KeysAre, LengthIs, NotAbsent
-from dynacheck.sources import ABSENT, Accessor, CAttr, Emitter, FrameView, KeyAt, Node
+from dynacheck.sources import ABSENT, Accessor, CAttr, Emitter, FrameView, KeyAt, Node, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.abstract import equal
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
@@ -148,9 +148,10 @@ class DictVariable(BuiltinObject):
         return tx.wrap(child)
 
     def children(self) -> Sequence[VariableTracker]:
-        if self.entries is not None:
-            return [v for pair in self.entries.values() for v in pair]
-        return [v for w in self.writes.values() for v in (w.key, w.value) if v is not None]
+        written = [v for w in self.writes.values() for v in (w.key, w.value) if v is not None]
+        if self.entries is None:
+            return written
+        return [*(v for pair in self.entries.values() for v in pair), *written]
 
     def sq_length(self, tx: Tracer) -> VariableTracker:
         if self.entries is None and not self.writes and not self.cleared:
@@ -436,11 +437,21 @@ def raise_key_error(tx: Tracer, key: VariableTracker) -> NoReturn:
     tx.raise_(KeyError, key.realize(tx))
 
 
+_DIRECT: Final = ("__iter__", "keys", "__getitem__")
+
+
+def _merged_directly(cls: type) -> bool:
+    """Whether `dict_merge` takes a mapping's items past the methods of its class."""
+    if type_lookup(cls, "__iter__") is dict.__iter__:
+        return True
+    return all(type_lookup(cls, name) is type_lookup(OrderedDict, name) for name in _DIRECT)
+
+
 def pairs_of(tx: Tracer, value: VariableTracker) -> list[Pair]:
     """The pairs that `dict(value)` and `update(value)` take: a mapping's, or an iterable of pairs."""
     value = value.realize(tx)
     mapping = data(tx, value)
-    if isinstance(mapping, DictVariable) and value.get_type().__dict__.get("__getitem__") is None:
+    if isinstance(mapping, DictVariable) and _merged_directly(value.get_type()):
         return list(mapping.content(tx).values())
     if abstract.has(value, "keys"):
         keys = abstract.iterate(tx, tx.call(value.tp_getattro(tx, "keys"), []))

@@ -167,8 +167,15 @@ def _next(self: VariableTracker, tx: Tracer) -> VariableTracker:
     return item
 
 
-def _store(self: VariableTracker, tx: Tracer, *args: VariableTracker) -> VariableTracker:
-    self.mp_ass_subscript(tx, args[0], args[1] if len(args) == 2 else None)
+def _store(
+    self: VariableTracker, tx: Tracer, key: VariableTracker, value: VariableTracker
+) -> VariableTracker:
+    self.mp_ass_subscript(tx, key, value)
+    return tx.constant(None)
+
+
+def _delete(self: VariableTracker, tx: Tracer, key: VariableTracker) -> VariableTracker:
+    self.mp_ass_subscript(tx, key, None)
     return tx.constant(None)
 
 
@@ -185,7 +192,7 @@ _OTHER_SLOTS: Final[dict[str, Callable[..., VariableTracker]]] = {
     "__bool__": lambda self, tx: tx.constant(self.nb_bool(tx)),
     "__getitem__": lambda self, tx, key: self.mp_subscript(tx, key),
     "__setitem__": _store,
-    "__delitem__": _store,
+    "__delitem__": _delete,
     "__contains__": lambda self, tx, item: self.sq_contains(tx, item),
     "__iter__": lambda self, tx: self.tp_iter(tx),
     "__next__": _next,

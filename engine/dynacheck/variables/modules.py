@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from dynacheck.sources import ABSENT, DictAttr, Node, type_lookup
+from dynacheck.variables import class_writes
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.objects import UserObjectVariable
@@ -82,6 +83,7 @@ class NNModuleVariable(UserObjectVariable):
             and name not in self.value.__dict__
             and type_lookup(self.cls, name) is ABSENT
             and type_lookup(self.cls, "__getattr__") is _MODULE_GETATTR
+            and class_writes.stored(tx, self.cls, name) is None
         ):
             found = self.registered(tx, name)
             if found is not None:

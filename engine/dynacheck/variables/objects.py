@@ -9,6 +9,7 @@ from typing import Any
 
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE, UNKNOWN_OPERATION
 from dynacheck.sources import ABSENT, DictAttr, Node, SlotAttr, TypeAttr, instance_dict, type_lookup
+from dynacheck.variables import class_writes
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import BoundMethodVariable, ObjectMethodVariable
 from dynacheck.variables.methods import BuiltinObject
@@ -120,11 +121,14 @@ class UserObjectVariable(VariableTracker):
     def generic_getattr(self, tx: Tracer, name: str) -> VariableTracker:
         """`object.__getattribute__`, then the class's `__getattr__`."""
         raw, node = self.class_attribute(tx, name)
-        if raw is not ABSENT and is_data_descriptor(raw):
+        stored = class_writes.stored(tx, self.cls, name)
+        if stored is None and raw is not ABSENT and is_data_descriptor(raw):
             return self.data_descriptor(tx, name, raw, node)
         found = self.instance_attribute(tx, name)
         if found is not None:
             return found
+        if stored is not None:
+            return class_writes.bound(tx, stored, self, name)
         if raw is not ABSENT:
             return self.bind(tx, name, raw, node)
         return self.missing_attribute(tx, name, node)
@@ -319,6 +323,8 @@ class UserObjectVariable(VariableTracker):
     def tp_iternext(self, tx: Tracer) -> VariableTracker | None:
         method = self.method(tx, "__next__")
         if method is None:
+            if type_lookup(self.cls, "__next__") is not ABSENT:
+                self.unmodelled(tx, "__next__")
             tx.raise_(TypeError, f"{self.cls.__name__!r} object is not an iterator")
         return tx.call_next(method)
 

@@ -112,11 +112,15 @@ class SequenceVariable(BuiltinObject):
             same = equal_numbers(tx, list(zip(mine, others)), all) if len(mine) == len(others) else False
             if same is not None:
                 return tx.constant(same is (op == "=="))
-        for a, b in zip(list(mine), list(others)):
-            if not equal(tx, a, b):
-                if op in ("==", "!="):
-                    return tx.constant(op == "!=")
-                return abstract.richcompare(tx, op, a.realize(tx), b.realize(tx))
+        at = 0
+        while at < min(len(mine), len(others)):  # comparing items may change the lists
+            if not equal(tx, mine[at], others[at]):
+                break
+            at += 1
+        if at < min(len(mine), len(others)):
+            if op in ("==", "!="):
+                return tx.constant(op == "!=")
+            return abstract.richcompare(tx, op, mine[at].realize(tx), others[at].realize(tx))
         lengths = tx.constant(len(mine)), tx.constant(len(others))
         return abstract.richcompare(tx, op, *lengths)
 
@@ -130,7 +134,7 @@ class SequenceVariable(BuiltinObject):
             return NOT_IMPLEMENTED
         count = right if left is self else left
         if op == "*" and is_integer(count):
-            return self.like(self.items(tx) * integer(tx, count))
+            return self.like(natively(tx, operator.mul, self.items(tx), integer(tx, count)))
         return NOT_IMPLEMENTED
 
     def m_count(self, tx: Tracer, item: VariableTracker, /) -> VariableTracker:
@@ -234,8 +238,7 @@ class ListVariable(SequenceVariable):
             self.m_extend(tx, right)
             return self
         if op == "*" and is_integer(right):
-            items = self.change(tx)
-            items *= integer(tx, right)
+            natively(tx, operator.imul, self.change(tx), integer(tx, right))
             return self
         return NOT_IMPLEMENTED
 
@@ -488,7 +491,7 @@ class NamedTupleVariable(TupleVariable):
         pairs = [TupleVariable([n, i]) for n, i in zip(names, self.items(tx))]
         return tx.call(tx.object(dict), [TupleVariable(pairs)])
 
-    def m__replace(self, tx: Tracer, **changes: VariableTracker) -> VariableTracker:
+    def m__replace(self, tx: Tracer, /, **changes: VariableTracker) -> VariableTracker:
         fields = self.fields()
         unexpected = [name for name in changes if name not in fields]
         if unexpected:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
-from dynacheck.variables.coerce import text
+from dynacheck.variables.coerce import data, text
 from dynacheck.variables.mappings import VIEWS, DictVariable
 from dynacheck.variables.methods import BuiltinObject, unhashable
 from dynacheck.variables.sets import AbstractSetVariable, SetVariable
@@ -96,23 +97,35 @@ class SetLikeView(ViewVariable):
     ) -> VariableTracker | object:
         if op not in ("&", "|", "-", "^"):
             return NOT_IMPLEMENTED
-        sides = [v.as_set(tx) if isinstance(v, SetLikeView) else v.realize(tx) for v in (left, right)]
-        sides = [
-            v if isinstance(v, AbstractSetVariable) else SetVariable.of(tx, abstract.iterate(tx, v))
-            for v in sides
-        ]
-        found: VariableTracker | object = sides[0].nb_binary(tx, op, sides[0], sides[1])
+        one, other = (SetVariable.of(tx, abstract.iterate(tx, v)) for v in (left, right))
+        found: VariableTracker | object = one.nb_binary(tx, op, one, other)
         return found
 
     def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
-        if isinstance(other, SetLikeView):
-            other = other.as_set(tx)
-        if not isinstance(other, AbstractSetVariable):
+        """`dictview_richcompare`: sizes, then whether one has all items of the other."""
+        other = data(tx, other)
+        if not isinstance(other, (AbstractSetVariable, SetLikeView)):
             return NOT_IMPLEMENTED
-        return self.as_set(tx).tp_richcompare(tx, op, other)
+        sizes = [v.sq_length(tx).as_constant(tx) for v in (self, other)]
+        if op == "!=":
+            return tx.constant(not (sizes[0] == sizes[1] and _all_in(tx, self, other)))
+        if not SIZES[op](*sizes):
+            return tx.constant(False)
+        return tx.constant(_all_in(tx, other, self) if op in (">", ">=") else _all_in(tx, self, other))
 
     def m_isdisjoint(self, tx: Tracer, other: VariableTracker, /) -> VariableTracker:
         return self.as_set(tx).m_isdisjoint(tx, other)
+
+
+SIZES: Final[dict[str, Callable[[int, int], bool]]] = {
+    "==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+def _all_in(tx: Tracer, items: VariableTracker, container: VariableTracker) -> bool:
+    return all(
+        abstract.is_true(tx, abstract.contains(tx, container, item)) for item in abstract.iterate(tx, items)
+    )
 
 
 def _keys(mapping: Any) -> Any:

@@ -38,7 +38,7 @@ EXPRESSIONS = {
         <i> in <l>; 'a' in <d>; <i> not in <u>; isinstance(<v>, int); isinstance(<v>, (list, str)); <f> > <i>; <s> == <s>
         <l> == <l>; <u> < <u>; any(<u>); all(v > 0 for v in <u>); hasattr(<o>, 'extra'); <o> == <o>; <o> < <o>; bool(<l>)
         <v> is None; <i> is True; <t>.requires_grad; <t>.is_contiguous(); callable(<v>); <e> <= <e>; bool(<o>); <i> == <f>
-        <i> in <e>; torch.is_grad_enabled(); <s>.startswith('a'); <t>.shape == <t>.shape; <d> == <d>; <u> is <u>; <v> == <v>
+        <i> in <e>; torch.is_grad_enabled(); <s>.startswith('a'); <t>.shape == <t>.shape; <d> == <d>; <u> == <u>; <v> == <v>
         type(<i>) is int; <t> is <o>.tensor; <i> in <o>; <v> is <v>; isinstance(<o>, Base); issubclass(Thing, Base)
     """,
     "s": """

@@ -1,0 +1,93 @@
+"""CPython's test modules run in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+SECONDS = 900
+"""How long a module may take."""
+
+MODULES = (
+    "test_generators", "test_generator_stop", "test_yield_from", "test_dict", "test_dictviews", "test_list",
+    "test_tuple", "test_set", "test_exceptions", "test_baseexception", "test_exception_variations", "test_raise",
+    "test_with", "test_contextlib", "test_itertools", "test_functools", "test_enum", "test_dataclasses",
+    "test_collections", "test_deque", "test_defaultdict", "test_ordered_dict", "test_operator", "test_slice",
+    "test_range", "test_fstring", "test_string", "test_format", "test_grammar", "test_patma", "test_scope",
+    "test_super", "test_descr", "test_property", "test_bool", "test_int", "test_float", "test_complex", "test_copy",
+    "test_unpack", "test_unpack_ex", "test_listcomps", "test_setcomps", "test_dictcomps", "test_genexps",
+    "test_extcall", "test_keywordonlyarg", "test_positional_only_arg", "test_named_expressions", "test_augassign",
+    "test_binop", "test_compare", "test_richcmp", "test_contains", "test_iter", "test_enumerate", "test_call",
+    "test_decorators", "test_funcattrs", "test_class", "test_isinstance", "test_abc", "test_heapq", "test_bisect",
+    "test_math", "test_numeric_tower", "test_except_star", "test_exception_group", "test_userdict", "test_userlist",
+    "test_sort", "test_builtin", "test_types", "test_global", "test_opcodes", "test_pow", "test_hash", "test_index",
+    "test_metaclass", "test_subclassinit", "test_string_literals", "test_structseq",
+)  # fmt: skip
+"""The modules of the `test` package that are run, where this Python has them."""
+
+
+class Crashed(Exception):
+    """A test module's process ended without telling of any test."""
+
+
+def run_module(module: str, only: tuple[str, ...] = (), seconds: float = SECONDS) -> list[dict[str, Any]]:
+    """The outcomes of a module's tests.
+
+    A test that takes the process down counts as crashed; the others are run without it.
+
+    Args:
+        module: name of a module of the `test` package.
+        only: names of tests, `Class.method`; empty for all.
+        seconds: how long it may take.
+
+    Raises:
+        Crashed: the process failed before the first test.
+    """
+    found: list[dict[str, Any]] = []
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "engine")))}
+    while True:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, str(HERE / "run_module.py"), module, folder]
+            command += ["--only", *only, "--skip", *[t["test"] for t in found]]
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            try:
+                out, err = process.communicate(timeout=seconds)
+                how = f"the process ended with {process.returncode}"
+            except subprocess.TimeoutExpired:
+                process.kill()
+                out, err = process.communicate()
+                how = f"the process took more than {seconds} s"
+        lines = [json.loads(line) for line in out.splitlines() if line.startswith('{"')]
+        found += [line for line in lines if "test" in line]
+        if process.returncode == 0:
+            return found
+        if not lines or "start" not in lines[-1]:
+            raise Crashed(f"{module}: {how}\n{err[-3000:]}")
+        found.append({"test": lines[-1]["start"], "plain": "", "ours": how, "text": err[-3000:]})
+
+
+def problems(test: dict[str, Any]) -> list[str]:
+    """In what a test's compiled run differs from its plain one."""
+    if test["plain"] == "skipped":
+        return []
+    found = []
+    if test["ours"] != test["plain"]:
+        found.append(f"plain it {test['plain']}, compiled: {test['ours']}")
+    if test.get("raised") and test["plain"] == "passed":
+        found.append(f"interpreted it raises: {test['raised'][0]}")
+    found += [f"fault: {fault.splitlines()[0]}" for fault in test.get("faults", ())]
+    return found
