@@ -437,14 +437,11 @@ def raise_key_error(tx: Tracer, key: VariableTracker) -> NoReturn:
     tx.raise_(KeyError, key.realize(tx))
 
 
-_DIRECT: Final = ("__iter__", "keys", "__getitem__")
-
-
 def _merged_directly(cls: type) -> bool:
     """Whether `dict_merge` takes a mapping's items past the methods of its class."""
-    if type_lookup(cls, "__iter__") is dict.__iter__:
-        return True
-    return all(type_lookup(cls, name) is type_lookup(OrderedDict, name) for name in _DIRECT)
+    names = ("__iter__", "keys", "__getitem__")
+    direct = all(type_lookup(cls, name) is type_lookup(OrderedDict, name) for name in names)
+    return direct or type_lookup(cls, "__iter__") is dict.__iter__
 
 
 def pairs_of(tx: Tracer, value: VariableTracker) -> list[Pair]:

@@ -1,0 +1,434 @@
+"""Faults that CPython's own tests found, each as a small program: compiled it does what it does plain.
+
+The programs have no tensors, so frames without tensor operations are translated like others here.
+"""
+
+from __future__ import annotations
+
+import abc
+import collections
+import copy
+import enum
+import functools
+import itertools
+import operator
+import sys
+from typing import Any
+
+import dynacheck
+import pytest
+from dynacheck.runtime import callback
+from dynacheck.translate import translate
+
+pytestmark = pytest.mark.usefixtures("engine", "everything")
+PROGRAMS: dict[str, Any] = {}
+
+
+@pytest.fixture
+def everything(monkeypatch):
+    """Frames without tensors and tensor operations are translated too."""
+    monkeypatch.setattr(callback, "concerns_tensors", lambda func, args: True)
+    monkeypatch.setattr(translate, "computes", lambda attempt: True)
+
+
+def program(make: Any) -> Any:
+    """Register a maker of (function, arguments)."""
+    PROGRAMS[make.__name__] = make
+    return make
+
+
+def noisy(value: Any) -> Any:
+    print("noisy")
+    return value
+
+
+class Base:
+    n = 0
+
+    def m(self) -> int:
+        return 1
+
+
+class Derived(Base):
+    def m(self) -> int:
+        return super().m() + 10
+
+
+@program
+def class_attributes_written():
+    def f(a, b):
+        Base.n = Base.n + 5
+        Base.k = [1]
+        found = a.n, Derived.n, b.n, b.k, a.m(), b.m()
+        Base.m = lambda self: self.n
+        found += (a.m(), b.m())
+        Derived.n = 7
+        try:
+            del Base.unknown
+        except AttributeError as error:
+            found += (str(error),)
+        return found, a.n, b.n
+
+    Base.n, Base.m = 0, lambda self: 1
+    for cls, name in ((Base, "k"), (Derived, "n")):
+        if name in vars(cls):
+            delattr(cls, name)
+    return f, (Base(), Derived())
+
+
+@program
+def class_made_iterable():
+    def f(cls):
+        cls.__iter__ = lambda self: iter((1, 2))
+        return isinstance(cls(), collections.abc.Iterable), list(cls())
+
+    return f, (type("Made", (), {}),)
+
+
+@program
+def keys_of_popped_items():
+    def f(pairs, table):
+        while pairs:
+            key, _ = pairs.pop()
+            table.pop(key)
+        return table
+
+    return f, ([("a", 1), ("b", 2)], {"a": 1, "b": 2})
+
+
+@program
+def locals_behind_a_break():
+    def f(a):
+        b = a + 1
+        c = b * 2
+        noisy(c)
+        found = locals()
+        exec("q = b + c", globals(), found)
+        return sorted(found.items()), eval("b + c")
+
+    return f, (3,)
+
+
+@program
+def annotations_of_made_functions():
+    def f():
+        def g(a: int, b: str = "x") -> float: ...
+
+        before = dict(g.__annotations__)
+        g.__annotations__ = {"a": 1}
+        return before, noisy(g).__annotations__
+
+    return f, ()
+
+
+@program
+def slot_methods_with_too_few_arguments():
+    def f():
+        found = []
+        for call in ([1].__setitem__, [1].__delitem__, {}.__setitem__):
+            try:
+                call()
+            except TypeError as error:
+                found.append(str(error))
+        return found
+
+    return f, ()
+
+
+@program
+def views_and_sets():
+    def f(d):
+        kinds = [type(v) for v in (frozenset("a") & d.keys(), {1} | d.keys(), d.items() - {1})]
+        other = dict(reversed(d.items()))
+        same = (
+            d.items() == other.items(),
+            d.items() < other.items(),
+            d.keys() != other.keys(),
+            {"a"} < d.keys(),
+        )
+        return kinds, same, {1: [2]}.items() == {1: [2]}.items()
+
+    return f, ({"a": 1, "b": 2},)
+
+
+class Clears:
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def __eq__(self, other: object) -> bool:
+        self.owner.clear()
+        return False
+
+
+@program
+def containers_changed_while_compared():
+    def f():
+        found: list[Any] = []
+        one: list[Any] = []
+        one.append(Clears(one))
+        found.append(one == [1])
+        d: Any = collections.deque()
+        for call in (lambda: 5 in d, lambda: d.count(5), lambda: d.index(5), lambda: d.remove(5)):
+            d.extend([Clears(d), 1, 2])
+            try:
+                call()
+            except Exception as error:
+                found.append(repr(error))
+        return found
+
+    return f, ()
+
+
+class Mapping(dict):
+    def __iter__(self):
+        return iter(list(super().keys())[::-1])
+
+    def keys(self):
+        return list(super().keys())[::-1]
+
+
+class Items(dict):
+    def __getitem__(self, key):
+        return 7
+
+
+@program
+def dicts_of_mappings():
+    def f():
+        return (
+            dict(Items(a=1)),
+            list(dict(Mapping(a=1, b=2))),
+            {**Mapping(a=1, b=2)},
+            dict(collections.OrderedDict(a=1)),
+        )
+
+    return f, ()
+
+
+class Stops:
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        raise StopIteration(42)
+
+
+@program
+def value_of_a_delegate():
+    def f():
+        def g():
+            yield (yield from Stops())
+
+        return list(g())
+
+    return f, ()
+
+
+@program
+def misused_itertools():
+    def f():
+        found = []
+        for call in (
+            lambda: itertools.combinations("ab"),
+            lambda: itertools.tee([], -1),
+            lambda: itertools.permutations(),
+        ):
+            try:
+                call()
+            except (TypeError, ValueError) as error:
+                found.append(str(error))
+        return found
+
+    return f, ()
+
+
+class Color(enum.Enum):
+    A = 1
+
+    @classmethod
+    def _missing_(cls, value):
+        return noisy(cls.A) if value == 5 else None
+
+
+class Pair(tuple, enum.Enum):
+    A = (1, 2)
+
+
+class Bits(enum.Flag):
+    A = 1
+
+
+class Word(enum.StrEnum):
+    A = "x"
+
+
+@program
+def enums():
+    def f():
+        named = Pair.A == (1, 2), (1, 2) == Pair.A, Bits.A in Bits, Word.A in Word, Word["A"]
+        return Color(1), Color(5), enum.Enum("Made", "a b").a.value, named
+
+    return f, ()
+
+
+@program
+def enum_members_stay():
+    def f():
+        try:
+            Color.A = 3
+        except AttributeError as error:
+            return str(error)
+
+    return f, ()
+
+
+class Bound:
+    def method(self, *args):
+        return args
+
+    plain = functools.partialmethod(method, 1)
+    static = functools.partialmethod(staticmethod(lambda *args: args), 2)
+
+
+@program
+def partial_methods():
+    def f():
+        return Bound().plain(3), Bound().static(3)
+
+    return f, ()
+
+
+@program
+def fields_named_self():
+    point = collections.namedtuple("Point", "self x")
+
+    def f():
+        return point(1, 2)._replace(self=3)
+
+    return f, ()
+
+
+@program
+def too_much_memory():
+    def f():
+        try:
+            return [0] * sys.maxsize
+        except MemoryError as error:
+            return type(error)
+
+    return f, ()
+
+
+class Abstract(abc.ABC):
+    @abc.abstractmethod
+    def method(self): ...
+
+
+@program
+def abstract_classes():
+    def f():
+        try:
+            return Abstract()
+        except TypeError as error:
+            return str(error)
+
+    return f, ()
+
+
+@program
+def deep_copies_of_slices():
+    def f():
+        part = slice(1, 2)
+        return copy.deepcopy(part) is part, copy.deepcopy(part), copy.copy(part) is part
+
+    return f, ()
+
+
+@program
+def what_errors_say():
+    def f():
+        found = []
+        for owner in (3, [], Base()):
+            try:
+                owner.unknown
+            except AttributeError as error:
+                found.append((error.name, error.obj is owner, str(error)))
+        error = ValueError()
+        error.__notes__ = 3
+        try:
+            error.add_note("x")
+        except TypeError as other:
+            found.append(str(other))
+        encoding = UnicodeEncodeError("utf8", "abc", 1, 2, "why")
+        encoding.encoding, encoding.start = "other", 0
+        return found, str(encoding)
+
+    return f, ()
+
+
+@program
+def context_of_what_is_thrown_in():
+    def f():
+        def g():
+            try:
+                raise KeyError("a")
+            except KeyError:
+                yield
+
+        made = g()
+        next(made)
+        try:
+            made.throw(ValueError)
+        except ValueError as error:
+            return repr(error.__context__)
+
+    return f, ()
+
+
+@program
+def iterators_made_outside():
+    def f(*iterators):
+        return [(next(i), list(i)) for i in iterators]
+
+    return f, (itertools.islice([1, 2], 2), iter({1: 2}.items()), zip([1, 2]), itertools.chain([3], [4]))
+
+
+@program
+def names_of_operators():
+    def f():
+        return operator.concat([1], [2]), operator.countOf([1, 1], 1)
+
+    return f, ()
+
+
+def outcome(fn: Any, args: Any) -> Any:
+    try:
+        return fn(*args)
+    except Exception as error:
+        if isinstance(error, dynacheck.errors.DynacheckError):
+            raise
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name, capsys):
+    expected = outcome(*PROGRAMS[name]())
+    printed = capsys.readouterr().out
+    fn, args = PROGRAMS[name]()
+    with dynacheck.observe() as report:
+        found = outcome(dynacheck.compile(fn, backend="eager"), args)
+    assert repr(found) == repr(expected)
+    assert capsys.readouterr().out == printed
+    assert report.cache_entries or report.graph_breaks
+    assert not [s for s in report.skipped if s.reason == "DC201"], "the interpreter raised"
+
+
+def recursive(depth):
+    return depth and recursive(depth - 1) + 1
+
+
+def test_too_deep(seen):
+    """Interpreting takes more of Python's stack than running."""
+    depth = sys.getrecursionlimit() // 3
+    assert dynacheck.compile(recursive, backend="eager")(depth) == depth
+    assert "DC207" in {s.reason for s in seen.skipped}
