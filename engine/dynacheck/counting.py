@@ -39,6 +39,7 @@ class Builder:
         self.recompiles: list[Recompile] = []
         self.entries: list[CacheEntry] = []
         self.skips: list[Skipped] = []
+        self.left_alone: list[Skipped] = []
         self.eager: dict[tuple[Any, str, int], EagerRun] = {}
         self.calls: dict[int, Call] = {}
         self.failures: list[ev.Event] = []
@@ -67,6 +68,7 @@ class Builder:
             tuple(replace(c, eager=tuple(by_call.get(c.number, ()))) for c in self.calls.values()),
             max(self.per_code.values(), default=0),
             tuple(self.failures),
+            tuple(self.left_alone),
         )
 
     def name(self, file: str) -> str:
@@ -188,6 +190,13 @@ class Builder:
             text, event.stack, 1, event.skipped, gave_up, path,
         )  # fmt: skip
 
+    def leave_alone(self, event: ev.FrameLeftAlone) -> None:
+        code = event.code
+        file = self.name(code.file)
+        self.left_alone.append(
+            Skipped(code.qualname, file, code.line, event.reason, event.message, False, event.call)
+        )
+
     def skip(self, event: ev.FrameSkipped) -> None:
         code = self.named(event)
         self.skips.append(
@@ -291,6 +300,7 @@ _HANDLERS: dict[type[ev.Event], Callable[[Builder, Any], None]] = {
     ev.EntryAdded: Builder.entry,
     ev.GraphBroke: Builder.broke,
     ev.FrameSkipped: Builder.skip,
+    ev.FrameLeftAlone: Builder.leave_alone,
     ev.RanEagerly: Builder.ran_eagerly,
     ev.LimitReached: Builder.limit_reached,
     ev.InternalFault: Builder.fault,

@@ -197,6 +197,15 @@ class FrameSkipped(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class FrameLeftAlone(Event):
+    """A frame of code that is never translated, by rule or because it is disabled: told once per code object."""
+
+    code: CodeRef
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class LimitReached(Event):
     """A code object reached its recompile limit; `values` is how the value that kept changing did."""
 

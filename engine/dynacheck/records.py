@@ -216,6 +216,7 @@ class Records:
     calls: tuple[Call, ...]
     most_entries: int
     failures: tuple[Event, ...]
+    left_alone: tuple[Skipped, ...] = ()
 
 
 def show(value: Any) -> str:

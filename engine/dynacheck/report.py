@@ -92,6 +92,11 @@ class Report:
         return self._records().skipped
 
     @property
+    def left_alone(self) -> tuple[Skipped, ...]:
+        """Frames of files that are never translated, and of disabled functions, once per code object, with why."""
+        return self._records().left_alone
+
+    @property
     def eager_runs(self) -> tuple[EagerRun, ...]:
         return self._records().eager_runs
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from dynacheck.graph.facts import (
     facts_after_write,
     facts_of,
 )
-from dynacheck.graph.outcomes import OperatorRaised, UnsupportedOperator
+from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.runs import check_leaves, classified, invoke, map_structure, rebuild, running
 from dynacheck.graph.throwaway import World, as_no_grad
 
@@ -135,6 +136,8 @@ def _raiser(outcome: Exception) -> Callable[[], Exception]:
                 return OperatorRaised(error.with_traceback(None))
 
         return again
+    if isinstance(outcome, DataDependent):
+        return partial(DataDependent, outcome.reason, outcome.size)
     kind_of, reason = type(outcome), str(outcome)
     return lambda: kind_of(reason)
 

@@ -16,16 +16,20 @@ def super_(
 ) -> VariableTracker | None:
     """`super()` reads `__class__` and the first argument of the calling frame."""
     if cls is None:
+        if not tx.code.co_argcount:
+            tx.raise_(RuntimeError, "super(): no arguments")
+        name = tx.code.co_varnames[0]
+        owner = tx.locals.get(name)
+        if owner is None and name in tx.cells:
+            owner = tx.cell(name).get(tx)
+        if owner is None:
+            tx.raise_(RuntimeError, "super(): arg[0] deleted")
         if "__class__" not in tx.code.co_freevars:
             tx.raise_(RuntimeError, "super(): __class__ cell not found")
         found = tx.cell("__class__").get(tx)
         if found is None:
             tx.raise_(RuntimeError, "super(): empty __class__ cell")
         cls = found.realize(tx)
-        name = tx.code.co_varnames[0]
-        owner = tx.locals.get(name)
-        if owner is None:
-            owner = tx.cell(name).get(tx)
         instance = owner.realize(tx)
     if not isinstance(cls, ObjectVariable) or instance is None:
         return None

@@ -3,7 +3,7 @@ translated."""
 
 from __future__ import annotations
 
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -78,11 +78,19 @@ def _left_alone(func: FunctionType, state: _C.CodeState) -> bool:
             state.skip_recursive = True
         else:
             state.skip = True
+        _tell_left_alone(code, reasons.DISABLED, what=code.co_qualname)
         return True
     if why is not None:
         state.skip = True
+        _tell_left_alone(code, reasons.SKIP_FILE, file=code.co_filename, what=why)
         return True
     return False
+
+
+def _tell_left_alone(code: CodeType, reason: reasons.Reason, **fields: object) -> None:
+    if observers.active:
+        text = reason.message(**fields)
+        observers.emit(events.FrameLeftAlone(code_ref(code), reason.id, text, call=calls.number()))
 
 
 def _ambient_mode(func: FunctionType) -> bool:

@@ -247,6 +247,8 @@ def observers_changed(active: bool) -> None:
         data = state.data
         if isinstance(data, CodeData) and data.given_up is not None:
             state.skip = not active
+        elif active and state.skip:  # by rule: told again to whom observes now
+            state.skip = False
     switches.set("observers", active)
 
 

@@ -19,7 +19,7 @@ from dynacheck.bytecode.instruction import Instruction
 from dynacheck.handlers import skip
 from dynacheck.opcodes import table as opcode_table
 from dynacheck.opcodes.unwind import unwind
-from dynacheck.sources import CAttr, DictAttr, Node, UserLine
+from dynacheck.sources import CAttr, DictAttr, Node, UserLine, type_lookup
 from dynacheck.translate.calls import Calls
 from dynacheck.translate.signals import Restart, SkipFrame
 from dynacheck.translate.swallowing import may_swallow
@@ -450,6 +450,9 @@ class Frame(Calls):
         else:
             for name in ("__enter__", "__exit__"):
                 self._check_manager(real, name)
+                raw = type_lookup(real.get_type(), name)
+                if isinstance(raw, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+                    self.break_(reasons.CONTEXT_MANAGER, what=real.describe())
             self.push(abstract.getattr_(self, real, "__exit__"))
             entered = self.call(abstract.getattr_(self, real, "__enter__"), [])
         self.push(entered)

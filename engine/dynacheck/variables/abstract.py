@@ -303,7 +303,15 @@ def richcompare(tx: Tracer, op: str, a: VariableTracker, b: VariableTracker) -> 
 
 def equal(tx: Tracer, a: VariableTracker, b: VariableTracker) -> bool:
     """Identity, or truth of `a == b`: how containers look for an item (`PyObject_RichCompareBool`)."""
-    return is_same_tracker(tx, a, b) or is_true(tx, richcompare(tx, "==", a, b))
+    if is_same_tracker(tx, a, b) or is_true(tx, richcompare(tx, "==", a, b)):
+        return True
+    left, right = a.realize(tx), b.realize(tx)  # a NaN is found where it is the same object
+    return (
+        left.get_type() is right.get_type() is float
+        and _plain(left)
+        and _plain(right)
+        and is_(tx, left, right)
+    )
 
 
 def is_same_tracker(tx: Tracer, a: VariableTracker, b: VariableTracker) -> bool:

@@ -302,7 +302,8 @@ def _text(tx: Tracer, exception: ExceptionVariable) -> str:
                 values = [a.realize(tx).as_constant(tx) for a in exception.init]
                 named = {k: v.realize(tx).as_constant(tx) for k, v in exception.init_kwargs.items()}
                 real.__init__(*values, **named)  # type: ignore[misc]
-            for name, value in exception.builtin.items():
+            told = {} if issubclass(base, (AttributeError, NameError)) else exception.builtin
+            for name, value in told.items():
                 if name not in PARTS and exception.given.get(name) is not value:
                     setattr(real, name, value.realize(tx).as_constant(tx))
             return str(real)

@@ -156,6 +156,11 @@ class GeneratorVariable(IteratorVariable):
             tx.raise_(AttributeError, f"'generator' object has no attribute {name!r}")
         return super().tp_getattro(tx, name)
 
+    def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        if hasattr(types.GeneratorType, name):
+            self.unmodelled(tx, f"writing the attribute {name!r}")
+        super().tp_setattro(tx, name, value)
+
     def call_method(
         self, tx: Tracer, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:

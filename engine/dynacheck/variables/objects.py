@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE, UNKNOWN_OPERATION
@@ -64,6 +65,20 @@ def delete_attribute(obj: object, name: str) -> None:
     if isinstance(raw, types.MemberDescriptorType):
         with contextlib.suppress(AttributeError):
             raw.__delete__(obj)
+
+
+def _assign(raw: property, obj: object) -> None:
+    raw.__set__(obj, None)
+
+
+def refusal(raw: property, cls: type, use: Callable[[object], object]) -> str:
+    """What a property without the function that is asked for says, tried on an object of a class of that name."""
+    obj = type(cls.__name__, (), {"__qualname__": cls.__qualname__})()
+    try:
+        use(obj)
+    except AttributeError as error:
+        return str(error)
+    raise AssertionError(f"{raw!r} has the function")
 
 
 def hashed_fields(cls: type) -> list[str] | None:
@@ -160,7 +175,7 @@ class UserObjectVariable(VariableTracker):
         """The value a data descriptor of the class gives."""
         if isinstance(raw, property):
             if raw.fget is None:
-                tx.raise_(AttributeError, f"property {name!r} of {self.cls.__name__!r} object has no getter")
+                tx.raise_(AttributeError, refusal(raw, self.cls, lambda obj: raw.__get__(obj)))
             return tx.call(tx.property_getter(node, raw), [self])
         if isinstance(raw, types.MemberDescriptorType):
             found = self.slot(tx, name)
@@ -231,10 +246,8 @@ class UserObjectVariable(VariableTracker):
             if isinstance(raw, property):
                 accessor = raw.fset if value is not None else raw.fdel
                 if accessor is None:
-                    what = "setter" if value is not None else "deleter"
-                    tx.raise_(
-                        AttributeError, f"property {name!r} of {self.cls.__name__!r} object has no {what}"
-                    )
+                    refused = raw.__delete__ if value is None else partial(_assign, raw)
+                    tx.raise_(AttributeError, refusal(raw, self.cls, refused))
                 setter = tx.property_setter(node, raw, "fset" if value is not None else "fdel")
                 tx.call(setter, [self] + ([] if value is None else [value]))
                 return
@@ -296,6 +309,8 @@ class UserObjectVariable(VariableTracker):
         if method is not None:
             return tx.call(method, list(args))
         raw = type_lookup(self.cls, name)
+        if raw is None:  # blocked
+            tx.raise_(TypeError, "'NoneType' object is not callable")
         if self.base is None and getattr(raw, "__objclass__", object) is not object:
             self.unmodelled(tx, name)  # C code of a class that has no tracker of its own
         return None

@@ -68,8 +68,10 @@ class SymNumberVariable(VariableTracker):
         self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker
     ) -> VariableTracker | object:
         other = right if left is self else left
-        if isinstance(other, TensorVariable) or not issubclass(other.get_type(), (int, float)):
+        if isinstance(other, TensorVariable) or not issubclass(other.get_type(), (int, float, complex)):
             return NOT_IMPLEMENTED
+        if (op not in BINARY and op != "divmod") or issubclass(other.get_type(), complex):
+            return abstract.binary(tx, op, _known(tx, left), _known(tx, right))
         if bool in (left.get_type(), right.get_type()):
             both = left.get_type() is right.get_type()
             return abstract.binary(tx, op, _known_bool(tx, left, both), _known_bool(tx, right, both))
@@ -79,11 +81,13 @@ class SymNumberVariable(VariableTracker):
                 self._derived(tx, BINARY["%"], [left, right]),
             ]
             return tx.tuple_of(pair)
-        return self._derived(tx, BINARY[op], [left, right]) if op in BINARY else NOT_IMPLEMENTED
+        return self._derived(tx, BINARY[op], [left, right])
 
     def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
-        if isinstance(other, TensorVariable) or not issubclass(other.get_type(), (int, float)):
+        if isinstance(other, TensorVariable) or not issubclass(other.get_type(), (int, float, complex)):
             return NOT_IMPLEMENTED
+        if issubclass(other.get_type(), complex):
+            return abstract.richcompare(tx, op, _known(tx, self), other)
         if bool in (self.get_type(), other.get_type()):
             return abstract.richcompare(tx, op, _known_bool(tx, self), _known_bool(tx, other))
         return self._derived(tx, COMPARE[op], [self, other])
@@ -157,6 +161,11 @@ def equal_numbers(
     if not asked:
         return not settles
     return bool(tx.specialize(functools.reduce(operator.or_ if settles else operator.and_, asked)))
+
+
+def _known(tx: Tracer, value: VariableTracker) -> VariableTracker:
+    """An operand of an operation that there is none of for symbols: a symbol's value is looked at."""
+    return tx.constant(tx.specialize(value.sym)) if isinstance(value, SymNumberVariable) else value
 
 
 def _known_bool(tx: Tracer, value: VariableTracker, both: bool = False) -> VariableTracker:

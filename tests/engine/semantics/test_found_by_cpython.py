@@ -17,6 +17,7 @@ from typing import Any
 
 import dynacheck
 import pytest
+import torch
 from dynacheck.runtime import callback
 from dynacheck.translate import translate
 
@@ -393,12 +394,93 @@ def iterators_made_outside():
     return f, (itertools.islice([1, 2], 2), iter({1: 2}.items()), zip([1, 2]), itertools.chain([3], [4]))
 
 
+class Blocked:
+    __iadd__ = None
+    __radd__ = None
+    __eq__ = None
+
+    def __add__(self, other):
+        return 1
+
+
 @program
-def names_of_operators():
+def blocked_operators():
     def f():
-        return operator.concat([1], [2]), operator.countOf([1, 1], 1)
+        made, found = Blocked(), []
+        for call in (
+            lambda: made == 1,
+            lambda: made != 1,
+            lambda: 1 + made,
+            lambda: operator.iadd(made, 1),
+            lambda: made + 1,
+        ):
+            try:
+                found.append(call())
+            except TypeError as error:
+                found.append(str(error))
+        return found
 
     return f, ()
+
+
+class Properties:
+    named = property()
+
+
+Properties.unnamed = property()
+
+
+@program
+def properties_without_functions():
+    def f():
+        made, found = Properties(), []
+        for name in ("named", "unnamed"):
+            for call in (
+                lambda name=name: getattr(made, name),
+                lambda name=name: setattr(made, name, 1),
+                lambda name=name: delattr(made, name),
+            ):
+                try:
+                    call()
+                except AttributeError as error:
+                    found.append(str(error))
+        return found
+
+    return f, ()
+
+
+@program
+def found_by_identity():
+    def f(values):
+        found = []
+        for make in (list, tuple, dict.fromkeys, set, frozenset, collections.deque):
+            held = make(values)
+            found.append([value in held for value in held])
+            found.append(values[0] in held)
+        return found, [values[0]] == [values[0]], [float("nan")] == [float("nan")]
+
+    return f, ((float("nan"), 1, None),)
+
+
+@program
+def names_of_generators():
+    def f():
+        def g():
+            yield 1
+
+        made = g()
+        made.__name__ = "other"
+        return made.__name__
+
+    return f, ()
+
+
+@program
+def bools_counted():
+    def f(first):
+        return [list(itertools.islice(itertools.count(first, step), 2)) for step in (1, 2, True, 0.5)]
+
+    return f, (True,)
 
 
 def outcome(fn: Any, args: Any) -> Any:
@@ -421,6 +503,31 @@ def test_program(name, capsys):
     assert capsys.readouterr().out == printed
     assert report.cache_entries or report.graph_breaks
     assert not [s for s in report.skipped if s.reason == "DC201"], "the interpreter raised"
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n ^ 3",
+        "3 ^ n",
+        "n ^ n",
+        "n + 1j",
+        "n == 1j",
+        "~n",
+        "n & 6",
+        "n << 1",
+        "n @ n",
+        "'ab' * n",
+        "divmod(n, 2)",
+    ],
+)
+def test_operators_of_numbers_that_change(text, dynamic):
+    """A number that changed is a symbol, which has fewer operators than ints."""
+    program = eval(f"lambda x, n: (x + 1, {text})")
+    compiled = dynacheck.compile(program, backend="eager", dynamic=dynamic)
+    for n in (3, 4, 5, 2):
+        assert repr(outcome(compiled, (torch.ones(2), n))) == repr(outcome(program, (torch.ones(2), n)))
 
 
 def recursive(depth):
