@@ -130,7 +130,7 @@ def count(tx: Tracer, start: Arg | None = None, step: Arg | None = None) -> Vari
         if not any(abstract.has(number, name) for name in ("__index__", "__int__", "__float__")):
             if number.get_type() is not complex:
                 tx.raise_(TypeError, "a number is required")
-    counts = by.is_constant() and type(by.as_constant(tx)) is int and by.as_constant(tx) == 1
+    counts = by.is_constant() and isinstance(by.as_constant(tx), int) and by.as_constant(tx) == 1
     if counts and first.get_type() is bool:  # counted in C, as the int it is
         first = tx.constant(integer(tx, first) + 0)
     return StepsIterator(itertools.count, _count(tx, first, by), [first, by])

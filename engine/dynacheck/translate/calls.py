@@ -30,6 +30,8 @@ from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.tensor import TensorVariable
 
 COROUTINES = 0x80 | 0x200
+NOT_CALLED = 1 << 7
+"""The flag of a class of C code that makes its instances elsewhere."""
 ABSTRACT = 1 << 20
 """The flag of a class that has abstract methods left."""
 
@@ -366,6 +368,8 @@ class Calls(Tracing):
             return found
         if issubclass(value, enum.Enum) and args:
             return self._enum_member(value, args, kwargs)
+        if value.__flags__ & NOT_CALLED:
+            self.break_(reasons.UNKNOWN_CALL, what=f"the class {value.__qualname__}")
         special = families.construct(self, cls, list(args), kwargs)
         if special is not None:
             return special

@@ -522,12 +522,11 @@ def getattr_(tx: Tracer, v: VariableTracker, name: str) -> VariableTracker:
     try:
         return value.tp_getattro(tx, name)
     except ObservedException as observed:
-        parts = getattr(observed.exception, "builtin", {})
-        if raised(observed, AttributeError) and all(
-            is_none(tx, parts[p]) for p in ("name", "obj") if p in parts
-        ):
-            observed.exception.set_part(tx, "name", tx.constant(name))  # type: ignore[attr-defined]
-            observed.exception.set_part(tx, "obj", value)  # type: ignore[attr-defined]
+        exception: Any = observed.exception
+        if raised(observed, AttributeError) and hasattr(exception, "set_part"):
+            if all(is_none(tx, exception.part(tx, part)) for part in ("name", "obj")):
+                exception.set_part(tx, "name", tx.constant(name))
+                exception.set_part(tx, "obj", value)
         raise
 
 

@@ -16,7 +16,14 @@ from dynacheck.variables.functions import (
     ObjectMethodVariable,
     ObjectVariable,
 )
-from dynacheck.variables.objects import delete_attribute, is_data_descriptor, set_attribute
+from dynacheck.variables.objects import (
+    BINARY,
+    COMPARE,
+    delete_attribute,
+    is_data_descriptor,
+    or_not_implemented,
+    set_attribute,
+)
 
 
 def set_class_attribute(cls: type, name: str, value: object) -> None:
@@ -107,8 +114,12 @@ class ClassVariable(ObjectVariable):
         if raw is not ABSENT:
             return self._bind(tx, name, raw, node)
         if meta_raw is not ABSENT:
+            meta_node = tx.class_node(type(cls)).child(TypeAttr(name))
             if isinstance(meta_raw, types.FunctionType):
-                return BoundMethodVariable(tx.wrap(tx.class_node(type(cls)).child(TypeAttr(name))), self)
+                return BoundMethodVariable(tx.wrap(meta_node), self)
+            if isinstance(type_lookup(type(meta_raw), "__get__"), types.FunctionType):
+                get = tx.wrap(tx.class_node(type(meta_raw)).child(TypeAttr("__get__")))
+                return tx.call(get, [tx.wrap(meta_node), self, tx.class_variable(type(cls))])
             return ObjectMethodVariable(self, name)
         tx.guard_absent(node)
         tx.raise_(AttributeError, f"type object {cls.__name__!r} has no attribute {name!r}")
@@ -171,6 +182,24 @@ class ClassVariable(ObjectVariable):
         self.attrs[name] = value
         class_writes.record(tx, cls, self.attrs)
         tx.mutated(self)
+
+    def _of_metaclass(self, tx: Tracer, name: str, other: VariableTracker) -> VariableTracker | None:
+        """What a method written in Python of the class's own class gives."""
+        meta = type(self.value)
+        if not isinstance(type_lookup(meta, name), types.FunctionType):
+            return None
+        return tx.call(tx.wrap(tx.class_node(meta).child(TypeAttr(name))), [self, other])
+
+    def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
+        found = self._of_metaclass(tx, f"__{COMPARE[op]}__", other)
+        return super().tp_richcompare(tx, op, other) if found is None else or_not_implemented(tx, found)
+
+    def nb_binary(
+        self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker
+    ) -> VariableTracker | object:
+        mine = left is self
+        found = self._of_metaclass(tx, f"__{'' if mine else 'r'}{BINARY[op]}__", right if mine else left)
+        return super().nb_binary(tx, op, left, right) if found is None else or_not_implemented(tx, found)
 
     def children(self) -> Sequence[VariableTracker]:
         return [v for v in self.attrs.values() if v is not None]

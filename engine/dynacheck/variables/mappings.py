@@ -439,9 +439,8 @@ def raise_key_error(tx: Tracer, key: VariableTracker) -> NoReturn:
 
 def _merged_directly(cls: type) -> bool:
     """Whether `dict_merge` takes a mapping's items past the methods of its class."""
-    names = ("__iter__", "keys", "__getitem__")
-    direct = all(type_lookup(cls, name) is type_lookup(OrderedDict, name) for name in names)
-    return direct or type_lookup(cls, "__iter__") is dict.__iter__
+    own = all(type_lookup(cls, n) is type_lookup(OrderedDict, n) for n in ("__iter__", "keys", "__getitem__"))
+    return own or type_lookup(cls, "__iter__") is dict.__iter__
 
 
 def pairs_of(tx: Tracer, value: VariableTracker) -> list[Pair]:
@@ -526,6 +525,7 @@ class DefaultDictVariable(DictVariable):
 
     __slots__ = ("_factory",)
     python_type = defaultdict
+    writable = ("default_factory",)
 
     def __init__(
         self,

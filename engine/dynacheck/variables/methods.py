@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from functools import cache
 from types import BuiltinMethodType, MappingProxyType
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from dynacheck.sources import ABSENT, Node, instance_dict, type_lookup
 from dynacheck.variables.base import (
@@ -208,6 +208,8 @@ class BuiltinObject(VariableTracker):
     """An object of a builtin type: methods are `m_<name>`, data attributes `a_<name>`, the rest its slots."""
 
     __slots__ = ()
+    writable: ClassVar[tuple[str, ...]] = ()
+    """Data attributes that can be written."""
 
     def sample(self) -> Any:
         """An empty object of the type; misuse is tried on it for CPython's wording of the error."""
@@ -247,6 +249,8 @@ class BuiltinObject(VariableTracker):
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         cls = self.get_type()
+        if name in self.writable:
+            self.unmodelled(tx, f"writing the attribute {name!r}")
         if type_lookup(cls, name) is ABSENT:
             if cls.__dictoffset__:
                 self.unmodelled(tx, f"the attribute {name!r}")

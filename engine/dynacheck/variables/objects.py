@@ -258,6 +258,8 @@ class UserObjectVariable(VariableTracker):
                 )
                 return
             tx.break_(UNKNOWN_OPERATION, operation=f"writing the attribute {name!r}", what=self.describe())
+        if isinstance(raw, types.MemberDescriptorType) and "__slots__" not in raw.__objclass__.__dict__:
+            self.unmodelled(tx, f"writing the attribute {name!r}")  # C code's, which may refuse it
         if value is None and isinstance(raw, types.MemberDescriptorType):
             if self.slot(tx, name) is None:
                 tx.raise_(AttributeError, name)
@@ -399,11 +401,11 @@ class UserObjectVariable(VariableTracker):
     def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
         found = self._slot(tx, f"__{COMPARE[op]}__", other)
         if found is not None:
-            return _or_not_implemented(tx, found)
+            return or_not_implemented(tx, found)
         if op == "!=":  # object.__ne__ inverts __eq__
             equal = self._slot(tx, "__eq__", other)
             if equal is not None:
-                result = _or_not_implemented(tx, equal)
+                result = or_not_implemented(tx, equal)
                 return result if result is NOT_IMPLEMENTED else tx.constant(not tx.truth(equal))
         if self.base is not None:
             return self.base.tp_richcompare(tx, op, other)
@@ -417,7 +419,7 @@ class UserObjectVariable(VariableTracker):
         else:
             found = self._slot(tx, f"__r{BINARY[op]}__", left)
         if found is not None:
-            return _or_not_implemented(tx, found)
+            return or_not_implemented(tx, found)
         if self.base is not None:
             return self.base.nb_binary(
                 tx, op, self.base if left is self else left, self.base if right is self else right
@@ -426,7 +428,7 @@ class UserObjectVariable(VariableTracker):
 
     def nb_inplace(self, tx: Tracer, op: str, right: VariableTracker) -> VariableTracker | object:
         found = self._slot(tx, f"__i{BINARY[op]}__", right)
-        return NOT_IMPLEMENTED if found is None else _or_not_implemented(tx, found)
+        return NOT_IMPLEMENTED if found is None else or_not_implemented(tx, found)
 
     def nb_unary(self, tx: Tracer, op: str) -> VariableTracker:
         found = self._slot(tx, f"__{UNARY[op]}__")
@@ -513,7 +515,8 @@ class UserObjectVariable(VariableTracker):
         self._store_attributes(to)
 
 
-def _or_not_implemented(tx: Tracer, found: VariableTracker) -> VariableTracker | object:
+def or_not_implemented(tx: Tracer, found: VariableTracker) -> VariableTracker | object:
+    """What a special method returned, as a slot gives it."""
     real = found.realize(tx)
     if real.is_constant() and real.as_constant(tx) is NotImplemented:
         return NOT_IMPLEMENTED

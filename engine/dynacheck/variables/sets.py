@@ -97,8 +97,10 @@ class AbstractSetVariable(BuiltinObject):
         for element in value:
             if is_plain(element) or isinstance(element, enum.Enum):
                 tracker = tx.constant(element)
-            else:
+            elif type(element).__weakrefoffset__:
                 tracker = tx.object(element)
+            else:
+                self.unmodelled(tx, f"an element of type {type(element).__qualname__}")
             found = tracker.hash_key(tx)
             self._elements[found] = tracker
             keys.append(found)

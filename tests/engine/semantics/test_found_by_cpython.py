@@ -423,6 +423,39 @@ def blocked_operators():
     return f, ()
 
 
+class Meta(type):
+    def __lt__(cls, other):
+        return cls.__name__ < other.__name__
+
+    def __add__(cls, other):
+        return other
+
+    def __radd__(cls, other):
+        return NotImplemented
+
+
+@program
+def operators_of_metaclasses():
+    def f(a, b):
+        try:
+            return a < b, a + 1, a == b, a != b, 1 + a
+        except TypeError as error:
+            return a < b, a > b, a + 1, str(error)
+
+    return f, (Meta("A", (), {}), Meta("B", (), {}))
+
+
+@program
+def factories_that_change():
+    def f():
+        made = collections.defaultdict(int)
+        made.default_factory = list
+        made["a"].append(1)
+        return made
+
+    return f, ()
+
+
 class Properties:
     named = property()
 

@@ -20,7 +20,7 @@ import dynacheck
 import torch
 
 CALLS = 3
-ADDRESS = re.compile(r"0x[0-9a-f]+")
+ADDRESS = re.compile(r"0x[0-9a-f]+", re.IGNORECASE)
 _numbers = itertools.count()
 
 
