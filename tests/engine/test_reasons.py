@@ -19,6 +19,7 @@ import torch
 from dynacheck import config, events, reasons
 from dynacheck.translate import translate
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 
 ROWS: dict[str, Callable[[], Any]] = {}
 """By reason: what gives it, run while observed."""
@@ -192,6 +193,56 @@ def raise_in_try():
 @gives(reasons.TENSOR_KIND)
 def tensor_kind():
     run(lambda x: x * 2, X.to_sparse())
+
+
+@gives(reasons.FUNCTION_SIDE_EFFECT)
+def function_side_effect():
+    def fn(x):
+        kept = []
+        return checkpoint(lambda v: kept.append(v * 2) or v.sin(), x, use_reentrant=False), kept
+
+    run(fn, X)
+
+
+class Carries(Exception):
+    pass
+
+
+@gives(reasons.ESCAPED_VALUE)
+def escaped_value():
+    def inner(x):
+        raise Carries(x * 2)
+
+    def fn(x):
+        try:
+            checkpoint(inner, x, use_reentrant=False)
+        except Carries as error:
+            return error.args[0] + 1
+
+    run(fn, X)
+
+
+@gives(reasons.FUNCTION_FORM)
+def function_form():
+    def contexts():
+        return contextlib.nullcontext(), contextlib.nullcontext()
+
+    run(lambda x: checkpoint(torch.sin, x, use_reentrant=False, context_fn=contexts), X)
+
+
+@gives(reasons.PYTHON_RESULT)
+def python_result():
+    run(lambda x: [x + 1, torch.is_same_size(x, x)], X)
+
+
+@gives(reasons.CREATES_LEAF)
+def creates_leaf():
+    run(lambda x: x + torch.ones(4, requires_grad=True), X)
+
+
+@gives(reasons.RESIZE)
+def resize():
+    run(lambda x: (x + 1).resize_(2), X)
 
 
 @gives(reasons.UNCAUGHT_RAISE)

@@ -10,7 +10,7 @@ import pytest
 from engine.cpython.expected_failures import EXPECTED
 from engine.cpython.running import MODULES, problems, run_module
 
-QUICK = ("test_generator_stop", "test_yield_from", "test_dictviews", "test_augassign", "test_extcall")
+QUICK = ("test_generator_stop", "test_keywordonlyarg", "test_super", "test_exception_variations")
 """Modules that are run always."""
 LEAST_TRANSLATED = 0.6
 """Share of a module's tests of which a part must have been translated."""
