@@ -220,7 +220,8 @@ def _tensors(tx: Tracer, values: VariableTracker, body: Body) -> list[TensorVari
     found = [value.realize(tx) for value in abstract.iterate(tx, values)]
     tensors = [value for value in found if isinstance(value, TensorVariable)]
     if len(tensors) != len(found):
-        body.refuse(tx, "it is given something else than tensors")
+        why = "it is given something else than tensors"  # which torch's own may take
+        tx.break_(reasons.FUNCTION_FORM, operator=body.operator, why=why)
     return tensors
 
 

@@ -393,13 +393,13 @@ _differentiable(
 _differentiable("function_once", lambda ctx, x: x * 2, torch.autograd.function.once_differentiable(twice))
 _differentiable("function_returns_its_input", lambda ctx, x: x, twice)
 _differentiable("function_side_effect", _counted, twice, graphs=2, recompiles=1)
-_differentiable("function_backward_prints", lambda ctx, x: x * 2, _printed_backward, graphs=3, breaks=1)
+_differentiable("function_backward_prints", lambda ctx, x: x * 2, _printed_backward, graphs=3, breaks=2)
 _differentiable(
-    "function_forward_prints", lambda ctx, x: print("forward") or x * 2, twice, graphs=3, breaks=1
+    "function_forward_prints", lambda ctx, x: print("forward") or x * 2, twice, graphs=3, breaks=3
 )
 _differentiable(
     "function_backward_branches", lambda ctx, x: x * 2, lambda ctx, grad: grad * 2 if grad.sum() > 0 else grad,
-    graphs=3, breaks=1,
+    graphs=3, breaks=2,
 )  # fmt: skip
 
 

@@ -80,7 +80,8 @@ _row(
     graphs=3,
     recompiles=2,
 )
-_row("subclass_prints", lambda x: torch.sin(x * 2) + 1, of(Printing, 3, 3), graphs=3, breaks=2)
+_row("subclass_prints", lambda x: torch.sin(x * 2) + 1, of(Printing, 3, 3), graphs=3, breaks=2,
+     torch_differs="the graph asks the class again")  # fmt: skip
 _row("wrapped_object", lambda x: torch.add(Wrapped(x), 1).data * 2, ones(3, 3))
 _row("wrapped_object_given", lambda w: torch.add(w, 1).data * 2, lambda: [(Wrapped(torch.ones(3)),)] * 2)
 
