@@ -15,7 +15,11 @@ import golden_files
 
 TESTS = Path(__file__).parents[1]
 MEASURED = torch.__version__.startswith("2.13.") and sys.version_info[:2] == (3, 11)
-VARIES = {"101_time_in_forward", "64_random_random_and_time"}  # times and random numbers are in their reports
+VARIES = {
+    "101_time_in_forward",  # times are in its report
+    "64_random_random_and_time",  # random numbers are
+    "43_class_defined_inside",  # whether the class of the first call is still there is the garbage collector's choice
+}
 CASES = sorted({path.stem for path in (TESTS / "cases").glob("[0-9]*.py")} - VARIES)
 LONGEST = 33
 
