@@ -52,6 +52,8 @@ def hint_for(change: ChangeRow) -> str:
         return change.hint
     if change.kind == "size":
         return _size_hint(change)
+    if change.kind == "identity" and change.path.startswith("L['___stack"):
+        return "taken before a graph break, it is another object on every call: compute what it gets first"
     if change.kind == "expression" and re.fullmatch(
         r"\S+\.size\(\)\[\d+\] == \S+\.size\(\)\[\d+\]", str(change.then)
     ):

@@ -24,7 +24,7 @@ from dynacheck.guards.pycheck import PyCheck
 from dynacheck.guards.relations import Distinct, Same, StorageOverlap
 from dynacheck.guards.shapes import SizeExpression
 from dynacheck.guards.state import AmbientState
-from dynacheck.guards.tensors import MarksAre, NoMarks, TensorMatch
+from dynacheck.guards.tensors import ItemIs, MarksAre, NoMarks, TensorMatch
 
 __all__ = [
     "ANY_KEY",
@@ -45,6 +45,7 @@ __all__ = [
     "Held",
     "Installed",
     "Is",
+    "ItemIs",
     "KeysAre",
     "LengthIs",
     "MarksAre",

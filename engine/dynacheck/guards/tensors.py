@@ -274,3 +274,26 @@ class NoMarks(MarksAre):
 
     def __init__(self) -> None:
         super().__init__(())
+
+
+@dataclass(frozen=True, slots=True)
+class ItemIs(Guard):
+    """The tensor holds one integer, which is this one.
+
+    Args:
+        value: the integer.
+    """
+
+    value: int
+    native_op: ClassVar[str] = "PYCHECK"
+
+    def check(self, slots: Slots) -> bool:
+        tensor = slots[0]
+        return isinstance(tensor, torch.Tensor) and tensor.numel() == 1 and tensor.item() == self.value
+
+    def explain(self, slots: Slots) -> Change:
+        tensor = slots[0]
+        return Change("value", self.value, tensor.item() if isinstance(tensor, torch.Tensor) else ABSENT)
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"{paths[0]}.item() == {self.value}"

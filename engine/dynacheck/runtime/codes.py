@@ -28,9 +28,10 @@ class CodeData:
         warned: isolation scopes that were told about their limit.
         given_up: why frames of this code run eagerly from now on, or None.
         seen: whether a frame ran under the stance `eager_then_compile`.
+        died: the last counted entry that ended with an object it was guarded by, until another takes its place.
     """
 
-    __slots__ = ("attempts", "given_up", "number", "plain", "seen", "warned")
+    __slots__ = ("attempts", "died", "given_up", "number", "plain", "seen", "warned")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -39,6 +40,7 @@ class CodeData:
         self.warned: set[tuple[int | None, str]] = set()
         self.given_up: Any = None
         self.seen = False
+        self.died: EntryRecord | None = None
 
 
 class EntryRecord:

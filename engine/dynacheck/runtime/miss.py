@@ -128,21 +128,33 @@ class Miss:
             record.split = (done.broke.reason, done.broke.message, user_stack(done.broke.stack))
         code = done.code or self.code
         entry = _C.Entry(done.guards.program, code, self.job.region, record, done.broke is not None)
-        owner = self.handover.owner
-        if owner is not None:
-            entry.on_death(info_of(self.job.region).keep(owner))
+        self._watch(entry, record)
         told = self._events(done, record, counted) if observers.active else []
         self.state.add(entry)
         if self.settings.verify_guards:
             self._verify_guards()
         if record.counted:
             self.data.attempts += 1
+            self.data.died = None
             calls.added()
         else:
             self.data.plain += 1
         for event in told:
             observers.emit(event)
         return entry
+
+    def _watch(self, entry: _C.Entry, record: EntryRecord) -> None:
+        """Let go of an entry's graph when it dies; one that goes with a guarded object is remembered."""
+        owner, data = self.handover.owner, self.data
+        let_go = None if owner is None else info_of(self.job.region).keep(owner)
+
+        def died(gone: _C.Entry) -> None:
+            if let_go is not None:
+                let_go(gone)
+            if record.counted and gone.program is not None and not gone.program.alive:
+                data.died = record
+
+        entry.on_death(died)
 
     def _events(self, done: Translation, record: EntryRecord, counted: list[_C.Entry]) -> list[events.Event]:
         """What there is to tell, worked out before the entry is there."""
@@ -166,7 +178,11 @@ class Miss:
             told.append(events.FrameSkipped(ref, reason.id, reason.message(), call=call))
             return told
         scope = in_scope(counted, self.job.isolation)
-        explained = misses.explain(scope, self.job.region, self.func, self.args) if scope else ()
+        died = self.data.died
+        if died is not None and died.isolation != self.job.isolation:
+            died = None
+        again = bool(scope) or died is not None
+        explained = misses.explain(scope, self.job.region, self.func, self.args, died) if again else ()
         code = done.code
         told.append(
             events.EntryAdded(
@@ -174,7 +190,7 @@ class Miss:
                 ref,
                 record.index,
                 done.graph is not None,
-                bool(scope),
+                again,
                 explained,
                 caller_line(),
                 tuple(done.guards.texts()),

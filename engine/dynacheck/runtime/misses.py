@@ -16,7 +16,11 @@ from dynacheck.sources import FrameView
 
 
 def explain(
-    entries: Sequence[_C.Entry], region: _C.Region, func: FunctionType, args: tuple[Any, ...]
+    entries: Sequence[_C.Entry],
+    region: _C.Region,
+    func: FunctionType,
+    args: tuple[Any, ...],
+    died: EntryRecord | None = None,
 ) -> tuple[EntryMiss, ...]:
     """All guards that failed, per entry; entries of this region first, the nearest first.
 
@@ -25,12 +29,15 @@ def explain(
         region: the compile's.
         func: the frame's function.
         args: values of its argument slots.
+        died: an entry that went with an object it was guarded by.
     """
-    mine = [e for e in entries if e.region is region and isinstance(e.owner, EntryRecord)]
+    mine = [e.owner for e in entries if e.region is region and isinstance(e.owner, EntryRecord)]
+    if died is not None:
+        mine.append(died)
     frame = FrameView(func, args)
-    found = explain_miss([e.owner.guards for e in mine], frame)  # type: ignore[attr-defined]
+    found = explain_miss([record.guards for record in mine], frame)
     misses = [
-        EntryMiss(_index(mine[entry.index]), tuple(_row(failure, frame) for failure in entry.failures))
+        EntryMiss(mine[entry.index].index, tuple(_row(failure, frame) for failure in entry.failures))
         for entry in found
     ]
     misses += [EntryMiss(_index(e), (), True) for e in entries if e.region is not region]

@@ -14,16 +14,22 @@ from dynacheck.variables.base import GraphBreak, LazyVariable, Tracer, VariableT
 from dynacheck.variables.callables import PartialVariable
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.deques import DequeVariable
-from dynacheck.variables.functions import BoundMethodVariable, UserFunctionVariable
+from dynacheck.variables.functions import (
+    BoundMethodVariable,
+    ObjectMethodVariable,
+    UserFunctionVariable,
+)
 from dynacheck.variables.handing_on import looked_at
 from dynacheck.variables.instance_dicts import InstanceDictVariable
 from dynacheck.variables.mappings import DictVariable
+from dynacheck.variables.methods import BuiltinMethodVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import SequenceVariable
 from dynacheck.variables.sets import AbstractSetVariable
 from dynacheck.variables.wrap import UNREAD
 
 CONTAINERS: Final = (SequenceVariable, DictVariable, AbstractSetVariable)
+_HOLDERS: Final = (BoundMethodVariable, BuiltinMethodVariable, ObjectMethodVariable, PartialVariable)
 
 
 def look_at(tx: Tracer, stack: Sequence[VariableTracker], taken: int) -> None:
@@ -57,13 +63,13 @@ def _look_at(tx: Tracer, value: VariableTracker, unread: bool, seen: set[int]) -
 
 def _parts(tx: Tracer, value: VariableTracker) -> Iterable[VariableTracker]:
     """What a container holds; attributes of objects aren't looked at."""
-    if isinstance(value, SequenceVariable):
+    if isinstance(value, (SequenceVariable, AbstractSetVariable)):
         return list(value.items(tx))
     if isinstance(value, DictVariable):
         return _values(tx, value)
     if isinstance(value, UserObjectVariable):
         return () if value.base is None else (value.base,)
-    if isinstance(value, (BoundMethodVariable, PartialVariable)):
+    if isinstance(value, _HOLDERS):
         return value.children()
     return ()
 

@@ -20,6 +20,7 @@ from dynacheck.variables.callables import CachedFunctionVariable, PartialVariabl
 from dynacheck.variables.contexts import AutocastVariable, GradModeVariable, InferenceModeVariable
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable
+from dynacheck.variables.hooks import HookTableVariable, is_hook_table
 from dynacheck.variables.instance_dicts import InstanceDictVariable
 from dynacheck.variables.iterators import SequenceProtocolIterator
 from dynacheck.variables.mappings import DefaultDictVariable, DictVariable, OrderedDictVariable
@@ -43,6 +44,8 @@ def wrap_container(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, TypeIs(type(value)))
     if isinstance(value, (list, tuple)):
         tx.guard(node, LengthIs(len(value)))  # as torch: a sequence that is looked at keeps its length
+    if type(value) is collections.OrderedDict and is_hook_table(node):
+        return HookTableVariable(None, node)
     made: VariableTracker = _LENGTHY[type(value)](None, node)
     return made
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NoReturn
 
+from dynacheck.accessors import dict_key_at, dict_keys_of
 from dynacheck.guards.held import is_constant as is_plain_key
 from dynacheck.guards.objects import ANY_KEY, KeysAre, LengthIs, NotAbsent
 from dynacheck.sources import ABSENT, Accessor, CAttr, Emitter, FrameView, KeyAt, Node, type_lookup
@@ -25,10 +26,8 @@ Pair = tuple[VariableTracker, VariableTracker]
 
 def dict_value_at(d: dict[Any, Any], index: int) -> object:
     """The value at a position of a dict's order."""
-    for i, value in enumerate(dict.values(d)):
-        if i == index:
-            return value
-    return ABSENT
+    key = dict_key_at(d, index)
+    return ABSENT if key is ABSENT else dict.__getitem__(d, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ class DictVariable(BuiltinObject):
         """All pairs; a sourced dict is guarded by its keys in order."""
         if self.entries is None:
             assert self.node is not None
-            keys = list(dict.keys(self.node.peek()))
+            keys = list(dict_keys_of(self.node.peek()))
             entries: dict[Any, Pair] = {}
             if not self.cleared:
                 tx.guard(self.node, KeysAre(k if is_plain_key(k) else ANY_KEY for k in keys))

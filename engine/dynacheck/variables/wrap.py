@@ -220,8 +220,7 @@ def wrap_builtin_function(tx: Tracer, node: Node, value: Any) -> VariableTracker
         tx.guard(node, Is(value))
         return ObjectVariable(value, node)
     name = value.__name__
-    tx.guard(node, TypeIs(types.BuiltinFunctionType))
-    tx.guard(node.child(CAttr("__name__")), ValueIs(name))
+    tx.guard(node, Is(value))  # as torch: a bound method is made anew by each attribute access
     bound = tx.wrap(node.child(CAttr("__self__"))).realize(tx)
     if type(bound) in (ObjectVariable, UserObjectVariable):
         return ObjectMethodVariable(bound, name, node)

@@ -1,5 +1,7 @@
 """What leaves a frame unread (row 37): returned, taken by the call at a break, deleted."""
 
+from collections import deque
+
 import torch
 from parity.harness import registry
 
@@ -154,3 +156,80 @@ def _():
         return 3
 
     return f, pairs()
+
+
+@program("list_method_at_a_break", 37, graphs=8, breaks=4, recompiles=6, frames=(9, 9), entries=8)
+def _():
+    seen = []
+
+    def f(x):
+        y = x + 1
+        seen.append(print("a"))
+        return y * 2
+
+    return f, [(torch.ones(3),) for _ in range(4)]
+
+
+@program("dict_method_at_a_break", 37, graphs=3, breaks=1, recompiles=2, frames=(5, 5), entries=4)
+def _():
+    table = {"a": 2}
+
+    def f(x):
+        return x * table.get(str(print("q")) and "a")
+
+    return f, [(torch.ones(3),) for _ in range(3)]
+
+
+@program("string_method_at_a_break", 37, graphs=1, breaks=1, frames=(2, 2), entries=1)
+def _():
+    def f(x):
+        y = x + 1
+        return y * 2, ",".join([str(print("a"))])
+
+    return f, [(torch.ones(3),) for _ in range(3)]
+
+
+@program("deque_method_at_a_break", 37, graphs=8, breaks=4, recompiles=6, frames=(9, 9), entries=8)
+def _():
+    seen = deque()
+
+    def f(x):
+        y = x + 1
+        seen.append(print("a"))
+        return y * 2
+
+    return f, [(torch.ones(3),) for _ in range(4)]
+
+
+@program("set_method_at_a_break", 37, graphs=6, breaks=2, recompiles=4, frames=(7, 7), entries=6)
+def _():
+    seen = set()
+
+    def f(x):
+        y = x + 1
+        seen.add(print("a"))
+        return y * 2
+
+    return f, [(torch.ones(3),) for _ in range(4)]
+
+
+@program("deque_of_the_caller", 37, graphs=1, frames=(1, 1), entries=1)
+def _():
+    def f(x, queue):
+        queue.append(x)
+        first = queue.popleft()
+        return x * first + len(queue), queue[0]
+
+    return f, [(torch.ones(3), deque([1.0, torch.ones(3)])) for _ in range(3)]
+
+
+@program("built_in_method_of_the_caller", 37, graphs=3, recompiles=2, frames=(3, 3), entries=3)
+def _():
+    seen = []
+    append = seen.append
+
+    def f(x, append):
+        append(x)
+        return x * 2
+
+    return f, [(torch.ones(3), append) for _ in range(3)]

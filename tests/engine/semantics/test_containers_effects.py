@@ -226,3 +226,51 @@ def test_sets_are_guarded_by_their_elements():
     assert len(graphs) == 1
     assert run(x, {"b"}).tolist() == [0]
     assert run(x, {"a"}).tolist() == [2]
+
+
+def test_a_deque_of_the_caller():
+    def fn(x, queue):
+        queue.append(x)
+        queue.rotate(1)
+        return x + len(queue), queue.popleft(), queue[0]
+
+    run, graphs = compiled(fn)
+    for items, limit in (([1, 2], None), ([1, 2], None), ([1, 2], 2), ([1, 2, 3], None)):
+        one, other = (collections.deque(items, limit) for _ in range(2))
+        x = torch.ones(1)
+        assert [str(v) for v in fn(x, one)] == [str(v) for v in run(x, other)]
+        assert one.maxlen == other.maxlen and list(map(str, one)) == list(map(str, other))
+    assert len(graphs) >= 3
+
+
+def test_a_deque_item_that_changes_is_noticed():
+    def fn(x, queue):
+        return x * queue[1]
+
+    run, graphs = compiled(fn)
+    queue = collections.deque([2, 3])
+    x = torch.ones(1)
+    assert run(x, queue).tolist() == [3]
+    queue[1] = "a"
+    queue[1] = 4
+    assert run(x, queue).tolist() == [4]
+    queue[0] = 7
+    assert run(x, queue).tolist() == [4]
+    assert len(graphs) == 2
+
+
+def test_an_ordered_dict_whose_order_was_changed():
+    def fn(x, table):
+        for key, value in table.items():
+            x = x * 2 + value
+        return x, list(table), table
+
+    run, graphs = compiled(fn)
+    table = collections.OrderedDict(a=1, b=2, c=3)
+    for key, last in (("a", True), ("c", False), ("b", True), (None, True)):
+        if key is not None:
+            table.move_to_end(key, last=last)
+        found, keys, same = run(torch.ones(1), table)
+        wanted = fn(torch.ones(1), table)
+        assert found.equal(wanted[0]) and keys == wanted[1] and same is table
+    assert len(graphs) == 3

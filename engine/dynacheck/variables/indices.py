@@ -1,0 +1,68 @@
+"""Tensors used as indices: one integer that came into the frame is part of what it compiled for, as with torch."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+
+from dynacheck.guards import ItemIs
+from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.sequences import TupleVariable
+from dynacheck.variables.tensor import INPLACE, TensorVariable
+
+_WRITERS: Final = frozenset(INPLACE.values())
+
+
+class KnownIndexVariable(VariableTracker):
+    """A tensor as an index: the graph gets the tensor, metadata propagation the integer that it holds."""
+
+    __slots__ = ("tensor", "value")
+
+    def __init__(self, tensor: TensorVariable, value: int) -> None:
+        super().__init__()
+        self.tensor = tensor
+        self.value = value
+
+    def as_proxy(self, tx: Tracer) -> Any:
+        return self.tensor.as_proxy(tx)
+
+    def as_meta(self, tx: Tracer) -> Any:
+        return self.value
+
+
+def known_index(tx: Tracer, key: VariableTracker) -> VariableTracker:
+    """An index whose 0-d integer tensors from outside of the frame are known by value, which is guarded.
+
+    Args:
+        tx: the translator.
+        key: what a tensor is indexed with.
+    """
+    key = key.realize(tx)
+    if isinstance(key, TensorVariable):
+        return _known(tx, key)
+    if type(key) is TupleVariable:
+        items = [i.realize(tx) for i in key.items(tx)]
+        known = [_known(tx, i) if isinstance(i, TensorVariable) else i for i in items]
+        if any(a is not b for a, b in zip(items, known, strict=True)):
+            return TupleVariable(known)
+    return key
+
+
+def _known(tx: Tracer, tensor: TensorVariable) -> VariableTracker:
+    facts = tensor.ref.facts
+    if tensor.node is None or facts.shape != () or facts.dtype is not torch.int64:
+        return tensor
+    if facts.device.type != "cpu" or _written_to(tensor):
+        return tensor
+    value = int(tensor.node.peek().item())
+    tx.guard(tensor.node, ItemIs(value))
+    return KnownIndexVariable(tensor, value)
+
+
+def _written_to(tensor: TensorVariable) -> bool:
+    """Whether the graph may have changed the value."""
+    users = () if tensor._proxy is None else tuple(tensor._proxy.users)
+    return any(
+        user.target in _WRITERS if callable(user.target) else user.target.endswith("_") for user in users
+    )
