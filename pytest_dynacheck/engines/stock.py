@@ -292,7 +292,8 @@ def _failure(entry: Any, code: CodeType, f_locals: Any, backend: Any) -> Failure
     """Returns why an entry didn't serve this frame: its first failing guard and what else differs."""
     manager, name = entry.guard_manager, str(entry.compile_id)
     invalid = getattr(manager, "invalidation_reason", None)
-    scope = {"L": f_locals, "G": manager.global_scope["G"], **(manager.closure_vars or {})}
+    known = manager.global_scope or {"G": {}}  # an entry that went with a guarded object has none any more
+    scope = {"L": f_locals, "G": known["G"], **(manager.closure_vars or {})}
     if invalid is not None:
         return Failure(name, str(invalid), (), scope, _snapshots.get((code, name)))
     info = manager.check_verbose(f_locals)

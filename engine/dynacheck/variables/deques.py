@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dynacheck.guards.objects import LengthIs
+from dynacheck.guards.objects import LengthIs, ValueIs
 from dynacheck.sources import CAttr, Node
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
@@ -35,6 +35,7 @@ class DequeVariable(SequenceVariable):
             assert self.node is not None
             node, size = self.node, deque.__len__(self.node.peek())
             tx.guard(node, LengthIs(size))
+            tx.guard(node.child(CAttr("maxlen")), ValueIs(self.limit))
             self._items = deque((tx.wrap(node.item(i)) for i in range(size)), self.limit)
         return self._items
 

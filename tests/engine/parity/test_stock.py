@@ -233,3 +233,18 @@ def test_a_hook_that_stopped_answering_makes_its_counts_unknown(monkeypatch):
         compiled(lambda x: x * 2)(torch.ones(3))
     assert seen.silent == {"breaks"}
     assert seen.counts == {"graphs": 1, "graph_breaks": None, "recompiles": 0, "cache_entries": 1}
+
+
+def test_an_entry_that_went_with_its_object():
+    taken = []
+
+    def f(x):
+        y = x + 1
+        taken.append(print(end=""))
+        return y * 2
+
+    compiled = torch.compile(f, backend="eager")
+    with stock.record() as seen:
+        for _ in range(3):
+            assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 4.0))
+    assert any("deallocated" in found.guards[0] for found in seen.recompiles if found.guards)
