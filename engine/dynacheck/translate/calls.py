@@ -19,7 +19,7 @@ from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, type_look
 from dynacheck.translate.arguments import bind_arguments
 from dynacheck.translate.leaving import read_constant
 from dynacheck.translate.tracing import Tracing
-from dynacheck.variables import abstract, exceptions, families, indices
+from dynacheck.variables import abstract, exceptions, families
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
 from dynacheck.variables.classes import ClassVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
@@ -309,9 +309,6 @@ class Calls(Tracing):
             if abstract.raised(observed, StopIteration):
                 return None
             raise
-
-    def known_index(self, key: VariableTracker) -> VariableTracker:
-        return indices.known_index(self, key)
 
     def iterate_tensor(self, tensor: TensorVariable) -> VariableTracker:
         return torch_tensors.iterate(self, tensor)

@@ -30,6 +30,7 @@ from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.classes import PythonModuleVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
 from dynacheck.variables.functions import ObjectVariable, UserFunctionVariable
+from dynacheck.variables.indices import known_index
 from dynacheck.variables.results import CONTAINERS
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
 from dynacheck.variables.subclasses import StrippedVariable, SubclassTensorVariable
@@ -40,6 +41,8 @@ from dynacheck.variables.wrap import IDENTITY_FREE, class_tracker, wrap_value
 
 PYTHON_VALUES: Final = (bool, int, float, complex, str, torch.dtype, torch.device, torch.layout)
 """What an operator may return that a graph can't hold."""
+
+INDEXING = (operator.getitem, operator.setitem)
 
 
 class Attempt:
@@ -340,8 +343,11 @@ class Tracing(Tracer):
         kwargs = kwargs or {}
         if self.attempt.function_modes:
             return self.torch_function(op, target, args, kwargs)
+        known = args
+        if target in INDEXING and isinstance(args[0], TensorVariable):
+            known = [args[0], known_index(self, args[1]), *args[2:]]
         try:
-            metas = [a.as_meta(self) for a in args]
+            metas = [a.as_meta(self) for a in known]
             named = {k: v.as_meta(self) for k, v in kwargs.items()}
         except Overloaded:
             return self.torch_function(op, target, args, kwargs)

@@ -263,9 +263,6 @@ class Tracer(Protocol):
     def sequence_iterator(self, owner: VariableTracker) -> VariableTracker:
         """The iterator of an object that has `__getitem__` but no `__iter__`."""
 
-    def known_index(self, key: VariableTracker) -> VariableTracker:
-        """An index of a tensor; integers in tensors from outside of the frame are known by value."""
-
     def iterate_tensor(self, tensor: Concrete) -> VariableTracker:
         """The iterator of a TensorVariable."""
 

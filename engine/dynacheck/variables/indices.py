@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import torch
 
@@ -14,25 +14,8 @@ from dynacheck.variables.tensor import INPLACE, TensorVariable
 _WRITERS: Final = frozenset(INPLACE.values())
 
 
-class KnownIndexVariable(VariableTracker):
-    """A tensor as an index: the graph gets the tensor, metadata propagation the integer that it holds."""
-
-    __slots__ = ("tensor", "value")
-
-    def __init__(self, tensor: TensorVariable, value: int) -> None:
-        super().__init__()
-        self.tensor = tensor
-        self.value = value
-
-    def as_proxy(self, tx: Tracer) -> Any:
-        return self.tensor.as_proxy(tx)
-
-    def as_meta(self, tx: Tracer) -> Any:
-        return self.value
-
-
 def known_index(tx: Tracer, key: VariableTracker) -> VariableTracker:
-    """An index whose 0-d integer tensors from outside of the frame are known by value, which is guarded.
+    """An index for metadata propagation: 0-d integer tensors from outside of the frame by value, which is guarded.
 
     Args:
         tx: the translator.
@@ -57,7 +40,7 @@ def _known(tx: Tracer, tensor: TensorVariable) -> VariableTracker:
         return tensor
     value = int(tensor.node.peek().item())
     tx.guard(tensor.node, ItemIs(value))
-    return KnownIndexVariable(tensor, value)
+    return tx.constant(value)
 
 
 def _written_to(tensor: TensorVariable) -> bool:

@@ -162,12 +162,12 @@ class TensorVariable(VariableTracker):
         return tx.size_item(self, 0)
 
     def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
-        return tx.record("call_function", operator.getitem, [self, tx.known_index(key)])
+        return tx.record("call_function", operator.getitem, [self, key])
 
     def mp_ass_subscript(self, tx: Tracer, key: VariableTracker, value: VariableTracker | None) -> None:
         if value is None:
             tx.raise_(TypeError, "Tensor does not support deleting items")
-        tx.record("call_function", operator.setitem, [self, tx.known_index(key), value])
+        tx.record("call_function", operator.setitem, [self, key, value])
 
     def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
         tx.break_(reasons.DATA_DEPENDENT_BRANCH, opname="in")
