@@ -57,7 +57,7 @@ typedef struct {
 typedef struct {
     int op;
     int n;           /* pins, steps */
-    int64_t number;  /* LENGTH; HASKEY: hash */
+    int64_t number;  /* LENGTH; HASKEY: hash; SET: ordered */
     Pin *pins;       /* one, or several for KEYS and SET */
     void *data;      /* TensorSpec, ExprStep[], last pointers of DISTINCT */
     PyObject *key;   /* HASKEY; MARKS: tuple; SET: the type. Borrowed from Program.keep */

@@ -173,6 +173,7 @@ static int build_operands(Program *p, Check *c, PyObject *operands) {
         return c->n = build_pins(p, a, &c->pins);
     case OP_SET:
         c->key = keep(p, a);
+        c->number = PyLong_AsLongLong(PyTuple_GET_ITEM(operands, 2));
         return c->key == NULL ? -1 : (c->n = build_pins(p, PyTuple_GET_ITEM(operands, 1), &c->pins));
     case OP_LENGTH:
         c->number = PyLong_AsLongLong(a);

@@ -253,10 +253,10 @@ static int set_matches(const Check *c, PyObject *set) {
     if ((PyObject *)Py_TYPE(set) != c->key || PySet_GET_SIZE(set) != c->n) return 0;
     PyObject *it = PyObject_GetIter(set);
     if (it == NULL) return -1;
-    int r = 1;
-    while (r == 1 && (item = PyIter_Next(it)) != NULL) {
-        r = 0;
-        for (int i = 0; r == 0 && i < c->n; i++)
+    int r = 1, ordered = c->number != 0;
+    for (int at = 0; r == 1 && (item = PyIter_Next(it)) != NULL; at++) {
+        r = ordered && at < c->n ? pin_matches(&c->pins[at], item) : 0;
+        for (int i = 0; r == 0 && !ordered && i < c->n; i++)
             r = pin_matches(&c->pins[i], item);
         Py_DECREF(item);
     }

@@ -100,7 +100,7 @@ class ValueIs(Guard):
         if is_native_constant(self.value):
             return "VALUE", (("CONST", self.value),)
         if type(self.value) is frozenset and all(map(is_native_constant, self.value)):
-            return "SET", (frozenset, tuple(("CONST", item) for item in self.value))
+            return "SET", (frozenset, tuple(("CONST", item) for item in self.value), 0)
         return "PYCHECK", ()
 
     def check(self, slots: Slots) -> bool:
@@ -234,34 +234,51 @@ class KeysAre(Guard):
 
 @dataclass(frozen=True, slots=True, init=False)
 class SetIs(Guard):
-    """The set or frozenset (exact type) has exactly these elements: constants by value, others by identity."""
+    """The set or frozenset (exact type) has exactly these elements: constants by value, others by identity.
+
+    Args:
+        value: the set.
+        ordered: in this order, too, which also depends on how a set came about.
+    """
 
     cls: type[Any]
     elements: frozenset[Element]
+    order: tuple[Element, ...] | None
     native_op: ClassVar[str] = "SET"
 
-    def __init__(self, value: set[Any] | frozenset[Any]) -> None:
+    def __init__(self, value: set[Any] | frozenset[Any], ordered: bool = False) -> None:
+        order = tuple(map(_element, value))
         object.__setattr__(self, "cls", type(value))
-        object.__setattr__(self, "elements", frozenset(map(_element, value)))
+        object.__setattr__(self, "elements", frozenset(order))
+        object.__setattr__(self, "order", order if ordered else None)
 
     def native_form(self) -> tuple[str, tuple[object, ...]]:
-        native = _natively(self.elements)
-        return ("SET", (self.cls, tuple(map(_element_native, self.elements)))) if native else ("PYCHECK", ())
+        elements = self.elements if self.order is None else self.order
+        if not _natively(elements):
+            return "PYCHECK", ()
+        return "SET", (self.cls, tuple(map(_element_native, elements)), int(self.order is not None))
 
     def check(self, slots: Slots) -> bool:
         value: Any = slots[0]
         if type(value) is not self.cls or len(value) != len(self.elements):
             return False
+        if self.order is not None:
+            return all(map(_element_matches, self.order, value))
         return all(any(_element_matches(e, v) for v in value) for e in self.elements)
 
     def explain(self, slots: Slots) -> Change:
         value: Any = slots[0]
         now: Any = describe(value)
         if self.cls is type(value):
-            now = sorted(repr(v) if is_constant(v) else describe(v) for v in value)
+            shown = [repr(v) if is_constant(v) else describe(v) for v in value]
+            now = sorted(shown)
+            if self.order is not None and now == sorted(map(_element_text, self.elements)):
+                return Change("order", list(map(_element_text, self.order)), shown)
         return Change("value", sorted(map(_element_text, self.elements)), now)
 
     def text(self, paths: Sequence[str]) -> str:
+        if self.order is not None:
+            return f"list({paths[0]}) == [{', '.join(map(_element_text, self.order))}]"
         return f"{paths[0]} == {{{', '.join(sorted(map(_element_text, self.elements)))}}}"
 
 

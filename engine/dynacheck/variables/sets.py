@@ -108,9 +108,16 @@ class AbstractSetVariable(BuiltinObject):
         plain = len(keys) == len(value) and all(map(operator.is_, keys, value))
         self._keys = self.python_type(value if plain else keys)  # a copy of a set has its order
 
-    def keys(self, tx: Tracer) -> Any:
-        """The Python set of hash keys."""
+    def members(self, tx: Tracer) -> Any:
+        """The Python set of hash keys, for what doesn't depend on its order."""
         self.read(tx)
+        return self._keys
+
+    def keys(self, tx: Tracer) -> Any:
+        """The Python set of hash keys, whose order is that of the set."""
+        self.read(tx)
+        if self.node is not None and len(self.node.peek()) > 1:
+            tx.guard(self.node, SetIs(self.node.peek(), ordered=True))
         return self._keys
 
     def items(self, tx: Tracer) -> list[VariableTracker]:
@@ -121,13 +128,13 @@ class AbstractSetVariable(BuiltinObject):
         return tuple(self._elements.values())
 
     def sq_length(self, tx: Tracer) -> VariableTracker:
-        return tx.constant(len(self.keys(tx)))
+        return tx.constant(len(self.members(tx)))
 
     def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
         item = data(tx, item)
-        keys = self.keys(tx)
+        keys = self.members(tx)
         if isinstance(item, SetVariable):  # CPython looks for an equal frozenset
-            return tx.constant(frozenset(item.keys(tx)) in keys)
+            return tx.constant(frozenset(item.members(tx)) in keys)
         return tx.constant(key_of(tx, item, "set element") in keys)
 
     def tp_iter(self, tx: Tracer) -> VariableTracker:
@@ -155,7 +162,7 @@ class AbstractSetVariable(BuiltinObject):
         other = data(tx, other)
         if not isinstance(other, AbstractSetVariable):
             return NOT_IMPLEMENTED
-        return tx.constant(_COMPARE[op](self.keys(tx), other.keys(tx)))
+        return tx.constant(_COMPARE[op](self.members(tx), other.members(tx)))
 
     def arguments(self, tx: Tracer, method: str, values: Sequence[VariableTracker]) -> list[Argument]:
         """Arguments of a method, which takes any iterables."""
@@ -181,13 +188,13 @@ class AbstractSetVariable(BuiltinObject):
         return self._combined(tx, "symmetric_difference", [other])
 
     def m_isdisjoint(self, tx: Tracer, other: VariableTracker, /) -> VariableTracker:
-        return tx.constant(self.keys(tx).isdisjoint(argument(tx, "isdisjoint", other).keys))
+        return tx.constant(self.members(tx).isdisjoint(argument(tx, "isdisjoint", other).keys))
 
     def m_issubset(self, tx: Tracer, other: VariableTracker, /) -> VariableTracker:
-        return tx.constant(self.keys(tx).issubset(argument(tx, "issubset", other).keys))
+        return tx.constant(self.members(tx).issubset(argument(tx, "issubset", other).keys))
 
     def m_issuperset(self, tx: Tracer, other: VariableTracker, /) -> VariableTracker:
-        return tx.constant(self.keys(tx).issuperset(argument(tx, "issuperset", other).keys))
+        return tx.constant(self.members(tx).issuperset(argument(tx, "issuperset", other).keys))
 
     def m_copy(self, tx: Tracer) -> VariableTracker:
         return type(self)(self.keys(tx).copy(), dict(self._elements))
@@ -222,16 +229,16 @@ class SetVariable(AbstractSetVariable):
     __slots__ = ()
     python_type = set
 
-    def change(self, tx: Tracer) -> Any:
-        """The Python set of hash keys, about to be changed."""
-        keys = self.keys(tx)
+    def change(self, tx: Tracer, ordered: bool = True) -> Any:
+        """The Python set of hash keys, about to be changed; `ordered` where the change depends on its order."""
+        keys = self.keys(tx) if ordered else self.members(tx)
         self.changing(tx)
         return keys
 
     def _add(self, tx: Tracer, item: VariableTracker) -> None:
         item = item.realize(tx)
         found = key_of(tx, item, "set element")
-        keys = self.change(tx)
+        keys = self.change(tx, ordered=False)
         if found not in keys:
             keys.add(found)
             self._elements[found] = item
@@ -254,33 +261,35 @@ class SetVariable(AbstractSetVariable):
         self._add(tx, item)
 
     def m_discard(self, tx: Tracer, item: VariableTracker, /) -> None:
-        self.change(tx).discard(self._key(tx, item))
+        self.change(tx, ordered=False).discard(self._key(tx, item))
 
     def m_remove(self, tx: Tracer, item: VariableTracker, /) -> None:
         found = self._key(tx, item)
-        if found not in self.keys(tx):
+        if found not in self.members(tx):
             tx.raise_(KeyError, item.realize(tx))
-        self.change(tx).remove(found)
+        self.change(tx, ordered=False).remove(found)
 
     def _key(self, tx: Tracer, item: VariableTracker) -> Any:
         item = data(tx, item)
-        return frozenset(item.keys(tx)) if isinstance(item, SetVariable) else key_of(tx, item, "set element")
+        return (
+            frozenset(item.members(tx)) if isinstance(item, SetVariable) else key_of(tx, item, "set element")
+        )
 
     def m_pop(self, tx: Tracer) -> VariableTracker:
         found = natively(tx, self.change(tx).pop)
         return self._elements[found]
 
     def m_clear(self, tx: Tracer) -> None:
-        self.change(tx).clear()
+        self.change(tx, ordered=False).clear()
 
     def m_update(self, tx: Tracer, *others: VariableTracker) -> None:
-        self.change(tx)
+        self.change(tx, ordered=False)
         for other in others:
             for item in abstract.iterate(tx, other):
                 self._add(tx, item)
 
     def m___init__(self, tx: Tracer, items: VariableTracker | None = None, /) -> None:
-        self.change(tx).clear()
+        self.change(tx, ordered=False).clear()
         if items is not None:
             self.m_update(tx, items)
 
@@ -297,7 +306,7 @@ class SetVariable(AbstractSetVariable):
         unhashable(tx, self)
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:
-        return tx.constant(self.listing(tx) if self.keys(tx) else "set()")
+        return tx.constant(self.listing(tx) if self.members(tx) else "set()")
 
     def reconstruct(self, to: Rebuilder) -> None:
         self.push_elements(to)
@@ -328,7 +337,7 @@ class FrozenSetVariable(AbstractSetVariable):
         return self
 
     def hash_key(self, tx: Tracer) -> Any:
-        return frozenset(self.keys(tx))
+        return frozenset(self.members(tx))
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:
         return tx.constant(f"frozenset({self.listing(tx)})" if self.keys(tx) else "frozenset()")

@@ -279,6 +279,19 @@ def test_sets(guarded):
         assert not guarded.passes(compiled, other)
 
 
+def test_sets_in_their_order(guarded):
+    first, second = set(), set()
+    for order, made in (((8, 0), first), ((0, 8), second)):
+        for element in order:
+            made.add(element)
+    assert first == second and list(first) != list(second)
+    compiled = guarded.program(first, SetIs(first, ordered=True))
+    assert guarded.passes(compiled, first) and not guarded.passes(compiled, second)
+    assert not guarded.passes(compiled, {8}) and not guarded.passes(compiled, first | {1})
+    assert SetIs(first, ordered=True).explain([second]).kind == "order"
+    assert guarded.passes(guarded.program(first, SetIs(first)), second)
+
+
 def test_has_key(guarded):
     for key in ("a", 1, Color.RED, (1, 2), None):
         for d in ({}, {key: 0}, HostileDict({key: 0}), {"other": 1}, [key], 5):

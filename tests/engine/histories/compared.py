@@ -115,7 +115,11 @@ def otherwise(plain: Served, ours: Served, theirs: Served) -> list[str]:
     ):
         if isinstance(expected, Raised):
             return found
-        if isinstance(other, Raised) and other.type == "GuardOnDataDependentSymNode" and not isinstance(mine, Raised):
+        if (
+            isinstance(other, Raised)
+            and other.type == "GuardOnDataDependentSymNode"
+            and not isinstance(mine, Raised)
+        ):
             return found  # torch lets an exception of its own out where others break the graph
         if not isinstance(other, Raised) and same(expected, other, ""):  # torch is wrong
             return found

@@ -1,0 +1,177 @@
+"""What the loops over changes and histories found, one by one."""
+
+import collections
+
+import dynacheck
+import pytest
+import torch
+from dynacheck import config
+
+X = torch.arange(6.0).view(2, 3)
+
+
+@pytest.fixture(autouse=True)
+def engine():
+    config.set_base(raise_internal_errors=True)
+    dynacheck.reset()
+    yield
+    dynacheck.reset()
+    config.reset_base()
+
+
+def outcomes(fn, calls, **options):
+    """How calls are served; a call is (what to do before, arguments). Results are plain Python's."""
+    with dynacheck.observe() as seen:
+        compiled = dynacheck.compile(fn, backend=lambda gm, inputs: gm.forward, **options)
+        for before, args in calls:
+            before()
+            assert torch.equal(compiled(*args), fn(*args))
+    return [call.outcome for call in seen.calls]
+
+
+def nothing():
+    pass
+
+
+def inserted(*elements):
+    made = set()
+    for element in elements:
+        made.add(element)
+    return made
+
+
+FIRST, SECOND = inserted(8, 0), inserted(0, 8)  # one bucket: the first one to come is the first
+
+
+def test_the_order_of_a_set_is_guarded_where_it_is_seen():
+    def weighted(x, elements):
+        for element in elements:
+            x = x * 2 + element
+        return x
+
+    assert FIRST == SECOND and list(FIRST) != list(SECOND)
+    calls = [(nothing, (X, FIRST)), (nothing, (X, SECOND)), (nothing, (X, FIRST)), (nothing, (X, SECOND))]
+    assert outcomes(weighted, calls) == ["miss", "miss", "hit", "hit"]
+
+
+def test_the_order_of_a_set_is_not_guarded_where_only_members_matter():
+    def asked(x, elements):
+        return x + len(elements) if 8 in elements and {0} <= elements else x
+
+    assert outcomes(asked, [(nothing, (X, FIRST)), (nothing, (X, SECOND))]) == ["miss", "hit"]
+
+
+class Base:
+    def add(self, x):
+        return x + 1
+
+    @staticmethod
+    def times(x):
+        return x * 2
+
+
+def other_add(self, x):
+    return x + 7
+
+
+def other_times(x):
+    return x * 7
+
+
+@pytest.mark.parametrize("method, other", [(Base.add, other_add), (Base.times, other_times)])
+def test_the_code_of_an_inlined_function_is_guarded(method, other):
+    def both(x, obj):
+        return obj.times(obj.add(x))
+
+    code = method.__code__
+    try:
+        change = lambda: setattr(method, "__code__", other.__code__)
+        assert outcomes(both, [(nothing, (X, Base())), (change, (X, Base()))]) == ["miss", "miss"]
+    finally:
+        method.__code__ = code
+
+
+QUEUE = collections.deque([1, X])
+
+
+def test_a_deque_from_outside_is_read_by_items():
+    def read(x):
+        return x * QUEUE[0] + QUEUE[-1] + len(QUEUE)
+
+    calls = [(nothing, (X,)), (nothing, (X,)), (lambda: QUEUE.__setitem__(0, 2), (X,)), (QUEUE.reverse, (X,))]
+    try:
+        with dynacheck.observe() as seen:
+            compiled = dynacheck.compile(read, backend=lambda gm, inputs: gm.forward)
+            for before, args in calls[:3]:
+                before()
+                assert torch.equal(compiled(*args), read(*args))
+            QUEUE.append(X)
+            assert torch.equal(compiled(X), read(X))
+        assert [call.outcome for call in seen.calls] == ["miss", "hit", "miss", "miss"]
+        assert not seen.graph_breaks
+    finally:
+        QUEUE.clear()
+        QUEUE.extend([1, X])
+
+
+@pytest.mark.parametrize("sizes", [(3, 5), [4, 6]])
+def test_sizes_looked_for_among_numbers_stay_symbols(sizes):
+    def chosen(x):
+        return x * 3 if x.shape[1] in (3, 5) else x + 1
+
+    calls = [(nothing, (torch.ones(8, n),)) for n in sizes]
+    assert outcomes(chosen, calls, dynamic=True) == ["miss", "hit"]
+
+
+def test_a_shape_that_is_not_equal_stays_symbolic():
+    def compared(x):
+        return x * 3 if x.shape == (4, 4) else x + 1
+
+    calls = [(nothing, (torch.ones(*n),)) for n in ((4, 6), (6, 7), (6, 4))]
+    assert outcomes(compared, calls, dynamic=True) == ["miss", "hit", "hit"]
+
+
+def test_a_known_size_decides_before_an_unbacked_one():
+    def compared(x):
+        return x + 2 if (x + 1).shape == (4, 5) else x
+
+    x = torch.ones(4, 2)
+    dynacheck.mark_unbacked(x, 0)
+    with dynacheck.observe() as seen:
+        dynacheck.compile(compared, backend=lambda gm, inputs: gm.forward)(x)
+    assert not seen.graph_breaks
+
+
+def test_a_dimension_marked_once_counts_as_one_that_changed():
+    def plus(x):
+        return x + 1
+
+    x, y = torch.ones(4, 3), torch.ones(4, 3)
+    dynacheck.mark_dynamic(x, 0, max=5)
+    assert outcomes(
+        plus, [(nothing, (x,)), (nothing, (torch.ones(9, 3),)), (nothing, (torch.ones(7, 3),))]
+    ) == [
+        "miss",
+        "miss",
+        "hit",
+    ]
+
+
+def test_dimensions_with_one_shape_id_are_one_symbol_and_ids_are_guarded():
+    symbols = []
+
+    def backend(gm, inputs):
+        found = [node.meta["example_value"] for node in gm.graph.find_nodes(op="placeholder")]
+        symbols.append({str(t.shape[0].node.expr) for t in found if isinstance(t, torch.Tensor)})
+        return gm.forward
+
+    def summed(x, y):
+        return x.sum(0) + y.sum(0)
+
+    compiled = dynacheck.compile(summed, backend=backend)
+    for ids in (("a", "a"), ("a", "a"), ("a", "b")):
+        x, y = torch.ones(4, 3), torch.ones(4, 3)
+        for tensor, shape_id in zip((x, y), ids):
+            dynacheck.mark_unbacked(tensor, 0, shape_id=shape_id)
+        assert torch.equal(compiled(x, y), summed(x, y))
+    assert [len(found) for found in symbols] == [1, 2]
