@@ -67,6 +67,7 @@ def same(a: str, b: str) -> bool:
 
 def _steady(text: str) -> str:
     text = re.sub(r"\d+ ms\b", "N ms", text)
+    text = re.sub(r"first call [\d.]+ m?s( \(.*?\))?", "first call N", text)
     text = re.sub(r"in \d+\.\d+s( \([\d:]+\))?", "in N s", text)
     text = re.sub(r"torch \d[\w.+]*", "torch N", text)
     return re.sub(r"[-=]{5,}", "---", text)
