@@ -34,7 +34,7 @@ def run(command: str, folder: Path) -> str:
     )  # fmt: skip
     if found.returncode not in (0, 1):  # of pytest, 1: tests failed, which pages may show
         raise RuntimeError(f"{command} ended with {found.returncode}:\n{found.stdout}{found.stderr}")
-    return (found.stdout.strip() + found.stderr).replace(f"{folder}{os.sep}", "")
+    return found.stdout.strip().replace(f"{folder}{os.sep}", "")
 
 
 def filled(page: str) -> str:
