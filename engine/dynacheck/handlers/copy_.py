@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 from collections.abc import Callable
 
 from dynacheck.handlers.registry import handles
@@ -10,7 +11,7 @@ from dynacheck.reasons import UNKNOWN_CALL
 from dynacheck.sources import type_lookup
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.deques import DequeVariable
-from dynacheck.variables.functions import CallableVariable
+from dynacheck.variables.functions import BoundMethodVariable, CallableVariable
 from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SequenceVariable, TupleVariable
@@ -37,9 +38,25 @@ def shallow(tx: Tracer, x: VariableTracker) -> VariableTracker:
 
 @handles(copy.deepcopy)
 def deep(tx: Tracer, x: VariableTracker, memo: VariableTracker | None = None) -> VariableTracker:
-    if memo is not None and not memo.is_constant() and not isinstance(memo, DictVariable):
-        return _refuse(tx, "copy.deepcopy", x)
+    if isinstance(memo, MemoVariable):
+        return _deep(tx, x, memo.copies)
+    if memo is not None and not (memo.is_constant() and memo.as_constant(tx) is None):
+        return _refuse(tx, "copy.deepcopy", x)  # the program may look at what is written there
     return _deep(tx, x, {})
+
+
+class MemoVariable(DictVariable):
+    """The memo that a `__deepcopy__` is given, to be handed on.
+
+    Args:
+        copies: the copies made so far, by what they are of.
+    """
+
+    __slots__ = ("copies",)
+
+    def __init__(self, copies: dict[VariableTracker, VariableTracker]) -> None:
+        super().__init__({})
+        self.copies = copies
 
 
 def _deep(tx: Tracer, x: VariableTracker, memo: dict[VariableTracker, VariableTracker]) -> VariableTracker:
@@ -49,6 +66,8 @@ def _deep(tx: Tracer, x: VariableTracker, memo: dict[VariableTracker, VariableTr
     if isinstance(x, SliceVariable):
         start, stop, step = (_deep(tx, part, memo) for part in (x.start, x.stop, x.step))
         return SliceVariable(start, stop, step)
+    if isinstance(x, BoundMethodVariable):
+        return BoundMethodVariable(x.function, _deep(tx, x.owner, memo))
     if x.is_constant() or isinstance(x, _ATOMS):
         return x
     if isinstance(x, (ListVariable, DequeVariable)):
@@ -70,7 +89,7 @@ def _deep(tx: Tracer, x: VariableTracker, memo: dict[VariableTracker, VariableTr
         return elements
     method = _method(tx, x, "__deepcopy__")
     if method is not None and isinstance(x, UserObjectVariable):
-        return tx.call(method, [DictVariable({})])
+        return tx.call(method, [MemoVariable(memo)])
     twin = _twin(tx, x, lambda value: _deep(tx, value, memo), memo)
     return _refuse(tx, "copy.deepcopy", x) if twin is None else twin
 
@@ -82,6 +101,8 @@ _PROTOCOL = (
     "__setstate__",
     "__getnewargs__",
     "__getnewargs_ex__",
+    "__getattribute__",
+    "__new__",
 )
 
 
@@ -96,7 +117,7 @@ def _twin(
         return None
     if any(type_lookup(x.cls, name) is not type_lookup(object, name) for name in _PROTOCOL):
         return None
-    if any("__slots__" in c.__dict__ for c in x.cls.__mro__):
+    if any("__slots__" in c.__dict__ for c in x.cls.__mro__) or x.cls in copyreg.dispatch_table:
         return None
     attributes = tx.instance_dict(x).realize(tx)
     if not isinstance(attributes, DictVariable):

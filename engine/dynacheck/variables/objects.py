@@ -33,6 +33,10 @@ UNARY = {
 }
 
 
+CONVERSIONS: dict[str, type] = {"int": int, "index": int, "float": float, "complex": complex}
+"""What a conversion's special method must return."""
+
+
 def is_data_descriptor(raw: object) -> bool:
     """Whether the type of a raw class attribute defines `__set__` or `__delete__`."""
     cls = type(raw)
@@ -348,7 +352,10 @@ class UserObjectVariable(VariableTracker):
     def nb_bool(self, tx: Tracer) -> bool:
         found = self._slot(tx, "__bool__")
         if found is not None:
-            return bool(found.realize(tx).as_constant(tx))
+            kind = found.realize(tx).get_type()
+            if kind is not bool:
+                tx.raise_(TypeError, f"__bool__ should return bool, returned {kind.__name__}")
+            return found.realize(tx).nb_bool(tx)
         found = self._slot(tx, "__len__")
         if found is not None:
             return found.realize(tx).nb_bool(tx)
@@ -434,6 +441,11 @@ class UserObjectVariable(VariableTracker):
         found = self._slot(tx, f"__{UNARY[op]}__")
         if found is None:
             tx.raise_(TypeError, f"bad operand type for unary {op}: {self.cls.__name__!r}")
+        wanted = CONVERSIONS.get(op)
+        kind = found.realize(tx).get_type()
+        if wanted is not None and not issubclass(kind, wanted):
+            owner = f"{self.cls.__name__}." if op == "float" else ""
+            tx.raise_(TypeError, f"{owner}__{op}__ returned non-{wanted.__name__} (type {kind.__name__})")
         return found
 
     def overloads(self, tx: Tracer) -> bool:

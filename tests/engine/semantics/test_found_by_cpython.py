@@ -8,6 +8,7 @@ from __future__ import annotations
 import abc
 import collections
 import copy
+import copyreg
 import enum
 import functools
 import itertools
@@ -454,6 +455,59 @@ def factories_that_change():
         return made
 
     return f, ()
+
+
+class Registered:
+    def __init__(self, a):
+        self.a = a
+
+
+class Copied(Registered):
+    def __deepcopy__(self, memo):
+        return Copied(copy.deepcopy(self.a, memo))
+
+
+@program
+def deep_copies():
+    def f(made, other):
+        method = copy.deepcopy(other.method)
+        shared = copy.deepcopy([made, made.a])
+        memo = {}
+        copy.deepcopy([[]], memo)
+        return method.__self__ is other, shared[0].a is shared[1], type(shared[0]), len(memo) > 0
+
+    return f, (Copied([1]), Bound())
+
+
+@program
+def copies_of_registered_classes():
+    copyreg.pickle(Registered, lambda made: (Registered, (made.a + 1,)))
+
+    def f(made):
+        return copy.copy(made).a, copy.deepcopy(made).a
+
+    return f, (Registered(1),)
+
+
+class Converts:
+    def __int__(self):
+        return None
+
+    __index__ = __float__ = __complex__ = __bool__ = __int__
+
+
+@program
+def conversions_that_return_something_else():
+    def f(made):
+        found = []
+        for call in (int, float, complex, bool, operator.index, lambda v: [1][v], lambda v: 1 if v else 2):
+            try:
+                call(made)
+            except TypeError as error:
+                found.append(str(error))
+        return found
+
+    return f, (Converts(),)
 
 
 class Properties:

@@ -72,6 +72,9 @@ class StubTracer:
     def tuple_of(self, items):
         return TupleVariable(list(items))
 
+    def class_variable(self, cls):
+        return self.object(cls)
+
     def class_of(self, value):
         return ObjectVariable(value.realize(self).get_type())
 
