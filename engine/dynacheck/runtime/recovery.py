@@ -116,7 +116,15 @@ class Recovery:
         if done is not None and not any(node.name in self.writers for node in done):
             return ()
         found = [inputs[place] for place in self.written]
-        return tuple((t, t.detach().clone(), 0 if t.is_inference() else t._version) for t in found)
+        with torch.enable_grad():
+            return tuple(
+                (
+                    t,
+                    t.clone() if _has_history(t) else t.detach().clone(),
+                    0 if t.is_inference() else t._version,
+                )
+                for t in found
+            )
 
 
 class _After:
@@ -153,13 +161,19 @@ class _After:
         if returned:
             return None if self.caught else self.error
         for tensor, held, version in self.written:
-            with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+            # with its history copied too, gradients flow through what it holds, and not through the second write
+            with torch.inference_mode(tensor.is_inference()), torch.set_grad_enabled(_has_history(held)):
                 tensor.copy_(held)
             if not tensor.is_inference():
                 torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
         if self.random is not None:
             self.random.restore_torch()
         return None
+
+
+def _has_history(tensor: torch.Tensor) -> bool:
+    """Whether gradients flow through a tensor to others."""
+    return tensor.requires_grad and not tensor.is_leaf
 
 
 def _before_last(nodes: Iterable[torch.fx.Node], those: Iterable[torch.fx.Node]) -> list[torch.fx.Node]:

@@ -421,6 +421,9 @@ def happens(fn, index, capsys, **more):
         causes = [(type(e), str(e), lines(e)) for e in (error.__cause__, error.__context__) if e is not None]
         ended = type(error), str(error), lines(error), causes
         error.__traceback__ = None
+        (
+            table * torch.arange(6.0).reshape(3, 2)
+        ).sum().backward()  # through what was written before it raised
     assert states() == before
     rest = plain(vars(thing)), list(LOG), COUNT, plain(table), plain(leaf.grad), plain(torch.rand(2))
     written = capsys.readouterr()
