@@ -15,6 +15,7 @@ from dynacheck import interop, reasons
 from dynacheck.guards import CodeIs, Is
 from dynacheck.handlers import annotations as annotation_handlers
 from dynacheck.handlers import registry, rules, skip, torch_operators, torch_overrides, torch_tensors
+from dynacheck.handlers.decorating import decorated
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, type_lookup
 from dynacheck.translate.arguments import bind_arguments
 from dynacheck.translate.leaving import read_constant
@@ -30,6 +31,7 @@ from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.tensor import TensorVariable
 
 COROUTINES = 0x80 | 0x200
+GENERATORS = 0x20 | COROUTINES
 NOT_CALLED = 1 << 7
 """The flag of a class of C code that makes its instances elsewhere."""
 ABSTRACT = 1 << 20
@@ -471,6 +473,9 @@ class Calls(Tracing):
         self.call(from_class, [module, self.constant(name), value])
 
     def decorate_with_context(self, context: VariableTracker, args: list[VariableTracker]) -> VariableTracker:
+        function = args[0].realize(self) if len(args) == 1 else None
+        if isinstance(function, UserFunctionVariable) and not function.code.co_flags & GENERATORS:
+            return self.call_python(decorated, context, function)
         self.break_(reasons.UNKNOWN_CALL, what=f"{context.describe()} as a decorator")
 
 

@@ -57,6 +57,11 @@ class ContextVariable(VariableTracker):
             return ContextMethodVariable(self, name)
         return super().tp_getattro(tx, name)
 
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        return tx.decorate_with_context(self, args)
+
     def nb_bool(self, tx: Tracer) -> bool:
         return True
 

@@ -66,6 +66,7 @@ CAPTURED_WHOLE = (
 # Programs whose result depends on being compiled, as torch's does: results are torch's, not plain Python's.
 _IN_FLOAT32 = "an optimizer's bias corrections are computed in float32 tensors, eagerly in Python floats"
 AS_TORCH: dict[str, str] = {
+    "asked_whether_compiled": "the program does something else when it is compiled",
     "optimizer_adam": _IN_FLOAT32,
     "optimizer_adam_foreach": _IN_FLOAT32,
     "optimizer_adam_tensor_rate": _IN_FLOAT32,

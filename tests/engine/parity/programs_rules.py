@@ -148,3 +148,34 @@ def _():
         return x + torch.rand(3) * torch.randn(3)
 
     return f, xs(3, 3)
+
+
+@program("decorated_in_the_frame", 37, graphs=1, frames=(1, 1), entries=1)
+def _():
+    def f(x):
+        @torch.autocast("cpu", dtype=torch.bfloat16)
+        def product(x):
+            return x @ x
+
+        return product(x) + 1
+
+    return f, xs((3, 3), (3, 3))
+
+
+@program("default_dtype_set", 37, graphs=1, frames=(1, 1), entries=1)
+def _():
+    def f(x):
+        torch.set_default_dtype(torch.float64)
+        y = torch.ones(3)
+        torch.set_default_dtype(torch.float32)
+        return x + y
+
+    return f, xs(3, 3)
+
+
+@program("asked_whether_compiled", 37, graphs=0, frames=(1, 1), entries=1, torch_differs="it is compiled")
+def _():
+    def f(x):
+        return "compiled" if torch.compiler.is_compiling() else "plain"
+
+    return f, xs(3, 3)

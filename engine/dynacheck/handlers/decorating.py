@@ -1,0 +1,18 @@
+"""Context managers of torch as decorators inside of compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def decorated(context: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that runs another inside of a context manager, entered anew by each call."""
+
+    def decorate_context(*args: Any, **kwargs: Any) -> Any:
+        with context:
+            return function(*args, **kwargs)
+
+    decorate_context.__name__ = function.__name__
+    decorate_context.__qualname__ = function.__qualname__
+    return decorate_context
