@@ -87,3 +87,21 @@ def test_results_are_plain_data(project):
     )
     text = project.run("-s").stdout.str()
     assert re.findall(r"PLAIN ([\w-]+)", text) == ["ok", "over", "nothing-compiled", "eager"]
+
+
+def test_parts_of_a_test_that_are_over_count(project):
+    result = project.run(
+        text="""
+        def test_expect(dynacheck):
+            f = dynacheck.compile(printing)
+            with dynacheck.expect(graph_breaks=0):
+                f(X)
+
+        def test_steady(dynacheck):
+            f = dynacheck.compile(clean)
+            with dynacheck.steady():
+                f(X)
+        """
+    )
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["dynacheck: 2 tests, 2 over budget (engine bundled, backend eager)"])
