@@ -88,7 +88,9 @@ def plain(run: TestRun) -> dict[str, Any]:
     found = nothing_known(run.engine.name, run.compiling.backend, under_test=run.plan.under_test)
     found |= run.report.to_json(longest_code=code)
     found["benchmark"] = run.benchmark
-    verdict = run.verdict or (run.shown[1] if run.shown else None)  # expect() and steady() judge for themselves
+    verdict = run.verdict or (
+        run.shown[1] if run.shown else None
+    )  # expect() and steady() judge for themselves
     comparison = run.compiling.comparison
     if comparison is not None:
         left_out = dict(comparison.left_out)
