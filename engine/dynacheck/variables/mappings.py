@@ -332,7 +332,8 @@ class DictVariable(BuiltinObject):
         one, other = data(tx, left), data(tx, right)
         if op != "|" or not isinstance(one, DictVariable) or not isinstance(other, DictVariable):
             return NOT_IMPLEMENTED
-        merged = one.same_kind(tx, dict(one.content(tx)))
+        keeper = other if type(one) is DictVariable else one  # a special kind of dict beside a plain one
+        merged = keeper.same_kind(tx, dict(one.content(tx)))
         merged.m_update(tx, other)
         return merged
 

@@ -457,6 +457,16 @@ def factories_that_change():
     return f, ()
 
 
+@program
+def kinds_of_merged_dicts():
+    def f():
+        plain, ordered, made = {"a": 1}, collections.OrderedDict(b=2), collections.defaultdict(int, c=3)
+        merged = [one | other for one in (plain, ordered, made) for other in (plain, ordered, made)]
+        return merged, [type(m) for m in merged], (plain | made).default_factory
+
+    return f, ()
+
+
 class Registered:
     def __init__(self, a):
         self.a = a
