@@ -83,7 +83,7 @@ class Project:
     def run(self, *args: str, text: str | None = None) -> pytest.RunResult:
         if text is not None:
             self.write(text)
-        return self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args)
+        return self.pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:randomly", *args)
 
 
 @pytest.fixture
