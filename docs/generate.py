@@ -23,7 +23,7 @@ from dynacheck.guards.base import KINDS
 from dynacheck.hints import hint_for
 
 import pytest_dynacheck
-from pytest_dynacheck import _marks, _options, _schema
+from pytest_dynacheck import _hooks, _marks, _options, _schema
 from pytest_dynacheck import plugin as plugin_module
 from pytest_dynacheck._benchmark import Benchmark
 from pytest_dynacheck._benchmark_fixture import WithBenchmark
@@ -142,6 +142,11 @@ def plugin() -> str:
             "## Fixtures",
             "",
             _table(("fixture", "what it gives"), _fixtures()),
+            "## Hooks",
+            "",
+            "For other plugins and `conftest.py`; [how to use them](../how-to/extend-it.md).",
+            "",
+            _table(("hook", "what it gives"), [(f"`{n}{_signature(f)}`", _first(f)) for n, f in _HOOKS]),
             "## Names",
             "",
             _table(("name", "what it is"), names),
@@ -165,6 +170,7 @@ def _fixtures() -> list[tuple[str, ...]]:
     return rows
 
 
+_HOOKS = [(name, value) for name, value in vars(_hooks).items() if name.startswith("pytest_")]
 _FIXTURES = {
     "dynacheck": _first(plugin_module.dynacheck),
     "dynacheck_device": _first(plugin_module.dynacheck_device),

@@ -251,6 +251,8 @@ def _facts(test: Mapping[str, Any]) -> Iterator[str]:
         yield f"<p>Against the baseline: {escape('; '.join([*baseline['worse'], *baseline['better']]))}</p>"
     if test["benchmark"]:
         yield f"<p>Benchmark: {escape(sentence(test['benchmark']))}</p>"
+    for name, value in test["rows"].items():
+        yield f"<p>{escape(name)}: {escape(value)}</p>"
     if test["unused"]:
         yield f"<p>Allowed and not met: {', '.join(map(_code, test['unused']))}</p>"
     if test["state_leaks"]:
@@ -275,6 +277,9 @@ def _numbers(counts: Mapping[str, int | None]) -> str:
 
 def _cause(test: Mapping[str, Any], *keys: str) -> Iterator[str]:
     """The end of a row: the keys that allow it."""
+    for key in keys:
+        for line in test["hints"].get(key, ()):
+            yield f"<p><strong>What to do:</strong> {_prose(line)}</p>"
     for key in filter(None, keys):
         done = "Allowed as" if key in test["allowed"] else "Allow with"
         yield f'<p class="soft">{done} {_code(key)}</p>'

@@ -9,7 +9,6 @@ import pytest
 
 from pytest_dynacheck._budgets import BOUNDS, COUNTS, Limit, Mistake, allowances, limits_from, unknown
 from pytest_dynacheck._options import DEVICE, Settings
-from pytest_dynacheck.engines import ENGINES
 
 NAMES = (*BOUNDS, "dynacheck")
 FIXTURES = ("dynacheck", "dynacheck_benchmark")
@@ -101,6 +100,11 @@ def plan_of(item: pytest.Item, settings: Settings) -> Plan:
             plan.allow.setdefault(glob, at_most)
     if not marks:
         plan.limits.update(settings.defaults)
+    engine = plan.other.get("engine")
+    if engine is not None and engine not in settings.engines:
+        raise Mistake(
+            f"@pytest.mark.dynacheck: no engine {engine!r}; there are {', '.join(settings.engines)}"
+        )
     if "min_speedup" in plan.other and not plan.benchmarks:
         raise Mistake(
             "@pytest.mark.dynacheck: min_speedup is about what dynacheck_benchmark measures; use that fixture"
@@ -145,8 +149,6 @@ def _check(name: str, value: Any) -> None:
         raise Mistake(f"{name} takes True or False, not {value!r}")
     if name == "owner" and (not isinstance(value, str) or not value):
         raise Mistake(f"owner takes the name of a package, not {value!r}")
-    if name == "engine" and value not in ENGINES:
-        raise Mistake(f"no engine {value!r}; there are {', '.join(ENGINES)}")
     if name == "backend" and not isinstance(value, str) and not callable(value):
         raise Mistake(f"backend takes a name or a callable, not {value!r}")
     if name == "min_speedup" and (

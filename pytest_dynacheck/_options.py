@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from pytest_dynacheck._budgets import BOUNDS, Limit
-from pytest_dynacheck.engines import ENGINES
+from pytest_dynacheck._hooks import engines
+from pytest_dynacheck.engines import ENGINES, Make
 
 if TYPE_CHECKING:
     import torch
@@ -127,9 +128,11 @@ class Settings:
         fullgraph: bool,
         compare: bool,
         update_baseline: bool,
+        engines: Mapping[str, Make],
     ) -> None:
         self._values = values
         self.update_baseline = update_baseline
+        self.engines = engines
         self.observe = observe
         self.fullgraph = fullgraph
         self.compare = compare
@@ -196,12 +199,15 @@ def read(config: pytest.Config) -> Settings:
     Raises:
         pytest.UsageError: a value that its option doesn't take, with where it came from.
     """
-    values = {option.name: _find(config, option) for option in (*OPTIONS, STRICT, *FILES)}
+    found = engines(config)
+    options = [o._replace(read=_choice(*found)) if o.name == "engine" else o for o in OPTIONS]
+    values = {option.name: _find(config, option) for option in (*options, STRICT, *FILES)}
     settings = Settings(
         values,
         observe=bool(config.getoption("dynacheck", False)),
         fullgraph=bool(config.getoption("dynacheck_fullgraph", False)),
         compare=bool(config.getoption("dynacheck_compare", False)),
+        engines=found,
         update_baseline=bool(config.getoption("dynacheck_update_baseline", False)),
     )
     if settings.update_baseline and settings["baseline"] is None:

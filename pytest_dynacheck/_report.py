@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dynacheck import _options
+from pytest_dynacheck import _hooks, _options
 from pytest_dynacheck._budgets import COUNTS
 from pytest_dynacheck._marks import is_under_test
 from pytest_dynacheck._sections import sections
@@ -59,15 +59,22 @@ def _attach_call(report: pytest.TestReport, item: pytest.Item, run: TestRun) -> 
     if run.report is None:
         return
     data = vars(report)["dynacheck"] = plain(run)
+    data["hints"] = _hooks.hints(item, run.report)
+    data["rows"] = _hooks.rows(item, run.report) if run.plan.under_test else {}
     item.user_properties[:] = [p for p in item.user_properties if not p[0].startswith("dynacheck.")]
     item.user_properties += [(f"dynacheck.{name}", value) for name, value in _properties(data)]
     if report.failed and (run.plan.under_test or run.report.graphs):
         shown, verdict = run.shown or (run.report, Verdict("ok", (), (), (), (), frozenset()))
         title = f"engine {data['engine']}, backend {data['backend']}, torch {torch_version()}"
+        verdict = verdict._replace(hints=data["hints"])
         comparison = run.compiling.comparison
         found = sections(shown, verdict, title, (), _options.verbosity(item.config))
+        rows = [f"{name}: {value}" for name, value in data["rows"].items()]
+        found[0] = (found[0][0], "
+".join([found[0][1], *rows]))
         if comparison is not None:
-            found.insert(1, ("dynacheck: compared with eager", "\n".join(comparison.lines())))
+            found.insert(1, ("dynacheck: compared with eager", "
+".join(comparison.lines())))
         if run.engine.name == "bundled":
             last, text = found[-1]
             found[-1] = (last, f"{text}\ncheck with: --dynacheck-engine=torch")
@@ -119,6 +126,8 @@ def nothing_known(engine: str, backend: str, *, under_test: bool) -> dict[str, A
         **{name: [] for name in ("messages", "notes", "budgets", "allowed", "unused", *_LISTS)},
         "baseline": None,
         "benchmark": None,
+        "hints": {},
+        "rows": {},
         "counts": dict.fromkeys(_COUNTED),
         "compared": None,
         "causes": {},

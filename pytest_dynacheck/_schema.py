@@ -229,6 +229,11 @@ TEST = _record(
     unused=_texts("Globs of `allow` that matched nothing."),
     baseline=_ref("baseline"),
     benchmark=_ref("benchmark"),
+    hints=_is(
+        "object", "Lines of other plugins, by cause.",
+        additionalProperties={"type": "array", "items": {"type": "string"}},
+    ),
+    rows=_is("object", "Rows of other plugins, by name.", additionalProperties={"type": "string"}),
     counts=_ref("counts"),
     graphs=_list(_ref("graph"), "Graphs, in the order they were made."),
     graph_breaks=_list(_ref("graph_break"), "Places, in the order they were met."),

@@ -47,7 +47,7 @@ def sections(
                 _recompiles(report, verdict, verbosity, rows),
             )
         )
-    eager = _eager_runs(report, verbosity)
+    eager = _eager_runs(report, verdict, verbosity)
     if eager:
         out.append(("dynacheck: eager runs", eager))
     if leaks:
@@ -91,9 +91,10 @@ def _more(shown: int, total: int, noun: str) -> list[str]:
 
 
 def _allow(verdict: Verdict, *causes: str) -> list[str]:
+    hints = [f"  hint: {line}" for cause in causes for line in verdict.hints.get(cause, ())]
     if any(cause in verdict.allowed for cause in causes):
-        return ["  allowed"]
-    return [f"  allow with: {cause}" for cause in causes if cause]
+        return [*hints, "  allowed"]
+    return hints + [f"  allow with: {cause}" for cause in causes if cause]
 
 
 def _breaks(report: Any, verdict: Verdict, verbosity: int, limit: int) -> str:
@@ -212,7 +213,7 @@ def values(found: Sequence[str]) -> str:
     return ", ".join(shown[:6]) + (", …" if len(shown) > 6 else "")
 
 
-def _eager_runs(report: Any, verbosity: int) -> str:
+def _eager_runs(report: Any, verdict: Verdict, verbosity: int) -> str:
     """One row per cause, without those that a break's row has already."""
     numbers = {call.number: i for i, call in enumerate(report.calls, 1)}
     in_breaks = {record.eager_cause for record in report.graph_breaks}
@@ -237,5 +238,5 @@ def _eager_runs(report: Any, verbosity: int) -> str:
             shown = f"{values(history.values)}" if history else f"{change.was} -> {change.became}"
             note = f": {history.note}" if history and history.note else ""
             lines.append(f"  {change.subject}: {shown}{note}")
-        lines.append(f"  allow with: {cause}")
+        lines += _allow(verdict, cause)
     return "\n".join(lines + _more(limit, len(groups), "causes"))

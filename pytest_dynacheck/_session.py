@@ -43,7 +43,7 @@ class Session:
         """
         name = name or str(self.settings["engine"])
         if name not in self._engines:
-            self._engines[name] = load(name, self._root)
+            self._engines[name] = load(self.settings.engines[name], self._root)
         return self._engines[name]
 
     @property

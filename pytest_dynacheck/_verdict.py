@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pytest_dynacheck._budgets import NOTHING_COMPILED, Allowances, Limit
@@ -29,7 +30,8 @@ class Verdict(NamedTuple):
     """What was found.
 
     `kind` is one of this module's words; `lines` say what is wrong, one fact each; `nothing`: nothing was
-    compiled, allowed or not; `baseline`: how it compares with its row, as plain data.
+    compiled, allowed or not; `baseline`: how it compares with its row, as plain data; `hints`: lines of
+    other plugins, by cause.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class Verdict(NamedTuple):
     allowed: frozenset[str]
     nothing: bool = False
     baseline: Mapping[str, Any] | None = None
+    hints: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     @property
     def failed(self) -> bool:

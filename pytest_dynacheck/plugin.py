@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_dynacheck import _benchmark_fixture, _marks, _options
+from pytest_dynacheck import _benchmark_fixture, _hooks, _marks, _options
 
 if TYPE_CHECKING:
     import torch
@@ -21,6 +21,10 @@ _ACTIVE = "pytest_dynacheck._active"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     _options.add(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.add_hookspecs(_hooks)
 
 
 def pytest_configure(config: pytest.Config) -> None:

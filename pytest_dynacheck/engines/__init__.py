@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any, Protocol
 
-__all__ = ["ENGINES", "Engine", "Watched", "load"]
+__all__ = ["ENGINES", "Engine", "Make", "Watched", "load"]
 
 ENGINES = {
     "bundled": "pytest_dynacheck.engines.bundled:Bundled",
@@ -73,16 +73,22 @@ class Engine(Protocol):
         """The module of the engine's own settings, if it has any."""
 
 
-def load(name: str, root: str) -> Engine:
-    """Returns the engine of that name.
+Make = str | Callable[[str], Engine]
+"""What makes an engine: `module:class` for ours, what a plugin gave for others."""
+
+
+def load(make: Make, root: str) -> Engine:
+    """Returns an engine.
 
     Args:
-        name: one of ENGINES.
+        make: what makes it.
         root: folder that file names in reports are relative to.
 
     Raises:
         ImportError: it can't be loaded.
     """
-    module, _, cls = ENGINES[name].partition(":")
-    engine: Engine = getattr(importlib.import_module(module), cls)(root)
+    if isinstance(make, str):
+        module, _, cls = make.partition(":")
+        make = getattr(importlib.import_module(module), cls)
+    engine: Engine = make(root)  # type: ignore[operator]
     return engine
