@@ -70,11 +70,9 @@ def _attach_call(report: pytest.TestReport, item: pytest.Item, run: TestRun) -> 
         comparison = run.compiling.comparison
         found = sections(shown, verdict, title, (), _options.verbosity(item.config))
         rows = [f"{name}: {value}" for name, value in data["rows"].items()]
-        found[0] = (found[0][0], "
-".join([found[0][1], *rows]))
+        found[0] = (found[0][0], "\n".join([found[0][1], *rows]))
         if comparison is not None:
-            found.insert(1, ("dynacheck: compared with eager", "
-".join(comparison.lines())))
+            found.insert(1, ("dynacheck: compared with eager", "\n".join(comparison.lines())))
         if run.engine.name == "bundled":
             last, text = found[-1]
             found[-1] = (last, f"{text}\ncheck with: --dynacheck-engine=torch")
