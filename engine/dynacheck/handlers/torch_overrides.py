@@ -31,7 +31,8 @@ from dynacheck.variables.subclasses import DISABLED, SubclassTensorVariable, can
 from dynacheck.variables.tensor import TensorVariable
 from dynacheck.variables.walk import reachable
 
-_DEFAULT: Final[Any] = torch.Tensor.__dict__["__torch_function__"].__func__
+_BOUND: Any = torch.Tensor.__torch_function__
+_DEFAULT: Final[Any] = _BOUND.__func__
 
 
 class _Asked(BaseException):

@@ -18,7 +18,7 @@ BUILTINS = (int, float, complex, list, dict, set, bytes)
 SLOTS = {name for cls in BUILTINS for name in dir(cls)} | {
     "__matmul__", "__rmatmul__", "__imatmul__", "__iadd__", "__isub__", "__imul__", "__itruediv__",
     "__ifloordiv__", "__imod__", "__ipow__", "__ilshift__", "__irshift__", "__iand__", "__ior__", "__ixor__",
-    "__torch_function__", "__long__", "__div__", "__rdiv__", "__idiv__",
+    "__torch_function__", "__func__", "__long__", "__div__", "__rdiv__", "__idiv__",
 }  # fmt: skip
 """Special methods that may be asked of a stand-in class."""
 
@@ -43,6 +43,10 @@ class StandIn(type):
         made = _class(name)
         setattr(cls, name, made)
         return made
+
+    @property
+    def __signature__(cls) -> Any:
+        raise ValueError("as of a C function, which doesn't tell")
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if any("__init__" in c.__dict__ for c in cls.__mro__[:-1]):
