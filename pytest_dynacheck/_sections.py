@@ -5,6 +5,8 @@ Short by default, more with `-v`, all with `-vv`. Every row ends with the key th
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -166,7 +168,8 @@ def _once(report: Any, record: Any, verbosity: int) -> list[str]:
 
 
 def _telling(changes: Sequence[Any]) -> Sequence[Any]:
-    """Without what follows from the deciding change: attributes of a value that is another one altogether."""
+    """Without what follows from the deciding change: attributes of a value that is another one altogether,
+    strides of a contiguous tensor whose sizes changed."""
     if not changes:
         return changes
     first = changes[0]
@@ -175,7 +178,64 @@ def _telling(changes: Sequence[Any]) -> Sequence[Any]:
     def follows(change: Any) -> bool:
         return whole and change.source.startswith((f"{first.source}.", f"{first.source}["))
 
-    return [first, *(c for c in changes[1:] if not follows(c) and not c.source.endswith("dispatch keys"))]
+    known = _known_sizes(changes)
+    return [
+        first,
+        *(
+            c
+            for c in changes[1:]
+            if not (follows(c) or c.source.endswith("dispatch keys") or _only_contiguous(c, changes, known))
+        ),
+    ]
+
+
+_LOAD = re.compile(r"(?P<source>.+)\.(?P<what>size|stride)\(\)\[(?P<dim>\d+)\]")
+
+
+def _dim(change: Any) -> int:
+    """Which dimension a change of one size or stride is about."""
+    return int(change.detail.rpartition(" ")[2])
+
+
+def _known_sizes(changes: Sequence[Any]) -> dict[tuple[str, int], int]:
+    """The sizes that came, by source and dimension, as far as the failed guards tell."""
+    known = {(c.source, _dim(c)): c.now for c in changes if c.kind == "size" and type(c.now) is int}
+    for change in changes:
+        if change.kind == "expression" and isinstance(change.now, Mapping):
+            for name, value in change.now.items():
+                load = _LOAD.fullmatch(name)
+                if load and load["what"] == "size":
+                    known[load["source"], int(load["dim"])] = value
+    return known
+
+
+def _only_contiguous(change: Any, changes: Sequence[Any], known: Mapping[tuple[str, int], int]) -> bool:
+    """True for a stride that changed as the sizes of the dimensions after its own did: the tensor is as contiguous
+    as it was.
+
+    Args:
+        change: a failed guard.
+        changes: all of its entry.
+        known: the sizes that came.
+    """
+    if change.kind == "stride" and type(change.then) is type(change.now) is int:
+        sizes = [
+            (c.then, c.now)
+            for c in changes
+            if c.kind == "size" and c.source == change.source and _dim(c) > _dim(change)
+        ]
+        if not sizes or any(type(size) is not int for pair in sizes for size in pair):
+            return False
+        before, after = (math.prod(max(size, 1) for size in column) for column in zip(*sizes, strict=True))
+        return bool(change.now * before == change.then * after)
+    left, _, right = str(change.then).partition(" == ")
+    load = _LOAD.fullmatch(left)
+    if change.kind != "expression" or load is None or load["what"] != "stride" or ".stride()" in right:
+        return False
+    later = [
+        size for (source, dim), size in known.items() if source == load["source"] and dim > int(load["dim"])
+    ]
+    return bool(later) and bool(change.now[left] == math.prod(max(size, 1) for size in later))
 
 
 def _diff(change: Any) -> list[str]:

@@ -188,6 +188,41 @@ def test_more_with_v_and_all_with_vv(project):
     assert "  self.e " in project.run().stdout.str()
 
 
+STRIDES = [
+    ("dynamic=False", "torch.ones(4, 4)", "torch.ones(4, 6)", False),
+    ("dynamic=False", "torch.ones(2, 4, 4)", "torch.ones(2, 5, 6)", False),
+    ("dynamic=False", "torch.ones(4, 4)", "torch.ones(4, 0)", False),
+    ("dynamic=False", "torch.ones(4, 4)", "torch.ones(6, 4).t()", True),  # transposed
+    ("dynamic=False", "torch.ones(4, 4)", "torch.ones(4, 8)[:, :6]", True),  # part of a wider one
+    ("dynamic=False", "torch.ones(4, 4)", "torch.ones(6, 8)[:, :4]", True),  # its stride isn't that size's
+    ("dynamic=True", "torch.ones(2, 4, 4)", "torch.ones(2, 4, 6)", False),
+    ("dynamic=True", "torch.ones(2, 4, 4)", "torch.ones(6, 4, 2).transpose(0, 2)", True),
+]
+
+
+@pytest.mark.parametrize(("option", "first", "second", "tells"), STRIDES)
+def test_strides_are_shown_unless_they_follow_from_sizes(project, option, first, second, tells):
+    project.write(
+        f"""
+        @pytest.mark.max_recompiles(0)
+        def test_one(dynacheck):
+            f = torch.compile(clean, {option})
+            f({first})
+            f({second})
+            changes = dynacheck.report.recompiles[0].changes
+            print("IN DATA", any("stride" in c.subject for c in changes))
+        """
+    )
+    short, all_ = project.run().stdout.str(), project.run("-vv").stdout.str()
+
+    def strides(text):
+        return re.findall(r"^  x(?:\.stride\(\)| \(stride of).*$", text, re.MULTILINE)
+
+    assert "IN DATA True" in short
+    assert bool(strides(short)) == tells
+    assert strides(all_)
+
+
 def test_a_report_that_cant_be_made_changes_nothing_else(project, monkeypatch):
     from pytest_dynacheck import _report
 
