@@ -94,6 +94,9 @@ class ContextMethodVariable(CallableVariable):
             return self.context.clone()
         return tx.decorate_with_context(self.context, args)
 
+    def children(self) -> Sequence[VariableTracker]:
+        return (self.context,)
+
     def reconstruct(self, to: Rebuilder) -> None:
         to.load(self.context)
         to.load_attr(self.name)
@@ -254,8 +257,21 @@ class NullContextVariable(ContextVariable):
     def leave(self, tx: Tracer) -> None:
         return None
 
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        if name == "enter_result":
+            return self.enter(tx)
+        return super().tp_getattro(tx, name)
+
+    def children(self) -> Sequence[VariableTracker]:
+        return () if self.value is None else (self.value,)
+
     def enter_call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return self.cls, ()
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        value = self.value
+        to.call_helper(self.cls, *([] if value is None else [lambda: to.load(value)]))
+        to.remember(self)
 
     def clone(self) -> ContextVariable:
         return NullContextVariable(self.cls, self.value)

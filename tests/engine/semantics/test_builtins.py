@@ -334,6 +334,10 @@ PROGRAMS = {
     "partial of a user function": "p = functools.partial(plus_one)\nresult = p(2)",
     "cast": "result = typing.cast(int, 'a')",
     "nullcontext": "with contextlib.nullcontext(5) as v:\n    result = v",
+    "nullcontext's value": (
+        "c = contextlib.nullcontext([5])\nenter = c.__enter__\nwith c as v:\n    c.enter_result.append(6)\n"
+        "result = c.enter_result, c.enter_result is v, enter() is v"
+    ),
     "suppress": "result = 1\nwith contextlib.suppress(KeyError):\n    {}[1]\n    result = 2",
     "any of a generator": (
         "result = any(v > 2 for v in [1, 2, 3]), all(v for v in [1, 0]), sum(v for v in range(4)), "

@@ -28,6 +28,8 @@ BODIES = {
     "two methods": "result = [o.grow, o.grow]",
     "methods of a list": "m = o.items.append\nh = [m, m]\nprint('p')\nresult = h[0] is h[1], m is h[0], m(1)",
     "method of a tensor": "m = x.add\nh = [m, m]\nprint('p')\nresult = h[0] is h[1]",
+    "value of a nullcontext": "from contextlib import nullcontext\nc = nullcontext([k])\nh = c.__enter__\nwith c as v:\n    print(v)\nresult = [c.enter_result, v, h()]",
+    "nullcontext escapes": "from contextlib import nullcontext\nresult = vars(nullcontext(k))",
     "C method of an object": "m = o.__eq__\nresult = [m, m]",
 }
 
