@@ -307,7 +307,10 @@ class GraphRecorder:
         """
         assert self.env is not None
         expr = self.env.expression(value)
-        return constant(expr) if is_constant(expr) else self._emit(expr, line)
+        if not is_constant(expr):
+            return self._emit(expr, line)
+        found = constant(expr)
+        return float(found) if isinstance(value, torch.SymFloat) else found
 
     def _emit(self, expr: Any, line: Lines) -> torch.fx.Node:
         found = self._symbols.get(expr)

@@ -57,6 +57,10 @@ class SymNumberVariable(VariableTracker):
     ) -> VariableTracker:
         """The number that an operation on symbols gives; recorded when the graph uses it."""
         found = tx.evaluate_symbolic(target, [v.as_meta(tx) for v in operands])
+        if isinstance(found, torch.SymFloat) and found.node.expr.is_number:
+            # algebra folds 0 * n to an int, though it may be -0.0 or nan: the symbols' values tell
+            known = [_known(tx, v) for v in operands]
+            return tx.constant(tx.evaluate_symbolic(target, [v.as_meta(tx) for v in known]))
         if isinstance(found, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             return SymNumberVariable(found)
         return tx.constant(found)

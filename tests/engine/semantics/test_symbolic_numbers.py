@@ -15,6 +15,7 @@ n==1.0; n+0.5; n/True; n&3; n|4; n^5; ~n; n<<1; n>>1; range(n)[1]; 'a'*n; [0]*n;
 n.bit_length(); n.real; format(n,'03d'); f'{n:>5}'; '%d'%n; (n,)<(3,); n is n; float(n); complex(n); n//2; -n//2; n%-3; n/4
 bool(n-3); r+n; r//1; r%2; int(r); round(r); r**2; divmod(r,2); r==True; r+True; -r; abs(-r); min(r,n); r<n
 float(r).is_integer(); math.floor(r); math.ceil(r); math.sqrt(r); r and 1; str(r); n**-1; n**0.5; 2**n; (-2)**n; 0**n; r**n
+r*0; 0*r; -r*0; r-r; r//49; (r//49,str(r),0*r); (r//49,r%1.0,r+r) if r > 0 and str(r) else r; float(n)*0; (-n)*0.0
 torch.set_grad_enabled(n > 2).mode; x*(-2)**n; (-2.0)**x; (-2)**x; 0**x; (n > 2) * x
 """
 
