@@ -123,6 +123,12 @@ def plugin() -> str:
             "",
             "compile with fullgraph=True unless the marker allows graph breaks",
         ),
+        (
+            "`--dynacheck-compare`",
+            "",
+            "",
+            "run each compiled call eagerly as well, on copies; what differs fails the test",
+        ),
         ("", "`verbosity_dynacheck`", "", "verbosity of the reports; that of pytest by default"),
     ]
     names = [(f"`{n}`", _first(getattr(pytest_dynacheck, n))) for n in pytest_dynacheck.__all__]

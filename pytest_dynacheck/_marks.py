@@ -76,6 +76,15 @@ def uses_fixture(item: pytest.Item) -> bool:
     return any(name in getattr(item, "fixturenames", ()) for name in FIXTURES)
 
 
+def marks_of(item: pytest.Item) -> list[pytest.Mark]:
+    """The test's markers of ours, nearest first: those of its parameters, its own, its class's, its module's."""
+    marks = [mark for mark in item.iter_markers() if mark.name in NAMES]
+    nearest = list(
+        getattr(getattr(item, "callspec", None), "marks", ())
+    )  # pytest lists them after the function's
+    return sorted(marks, key=lambda mark: not any(mark is one for one in nearest))
+
+
 def is_under_test(item: pytest.Item, settings: Settings) -> bool:
     """The same as `plan_of(...).under_test`, without reading arguments."""
     return settings.judges_all or uses_fixture(item) or any(item.get_closest_marker(name) for name in NAMES)
@@ -87,7 +96,7 @@ def plan_of(item: pytest.Item, settings: Settings) -> Plan:
     Raises:
         Mistake: a marker with a wrong argument.
     """
-    marks = [mark for mark in item.iter_markers() if mark.name in NAMES]
+    marks = marks_of(item)
     plan = Plan(marked=bool(marks), uses_fixture=uses_fixture(item), by_default=settings.judges_all)
     plan.benchmarks = "dynacheck_benchmark" in getattr(item, "fixturenames", ())
     for mark in marks:  # nearest first

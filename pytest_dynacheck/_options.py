@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -213,6 +214,7 @@ def read(config: pytest.Config) -> Settings:
     if settings.update_baseline and settings["baseline"] is None:
         raise pytest.UsageError("--dynacheck-update-baseline needs --dynacheck-baseline=FILE")
     _check_verbosity(config)
+    _check_engine_variables()
     return settings
 
 
@@ -240,6 +242,16 @@ def _check_verbosity(config: pytest.Config) -> None:
     text = str(config.getini("verbosity_dynacheck"))
     if text != "auto" and not re.fullmatch(r"-?\d+", text):
         raise pytest.UsageError(f"ini option verbosity_dynacheck = {text}: expected auto or a whole number")
+
+
+def _check_engine_variables() -> None:
+    """The engine reads its variables at its first compile, which is too late to stop a run."""
+    if not any(name.startswith("DYNACHECK_") for name in os.environ):
+        return
+    try:
+        importlib.import_module("dynacheck.artifacts").check_environment()
+    except ValueError as error:
+        raise pytest.UsageError(f"environment variable {error}") from None
 
 
 def check_backend(settings: Settings, backends: Callable[[], Iterable[str]]) -> None:

@@ -79,7 +79,5 @@ def dynacheck(request: pytest.FixtureRequest) -> Dynacheck:
 @pytest.fixture
 def dynacheck_device(request: pytest.FixtureRequest) -> torch.device:
     """The device to test on: the marker's, `--dynacheck-device`, or a GPU if there is one."""
-    mark = request.node.get_closest_marker("dynacheck")
-    return _options.device(
-        request.config.stash[_options.SETTINGS], mark.kwargs.get("device") if mark else None
-    )
+    named = [mark.kwargs["device"] for mark in _marks.marks_of(request.node) if "device" in mark.kwargs]
+    return _options.device(request.config.stash[_options.SETTINGS], named[0] if named else None)

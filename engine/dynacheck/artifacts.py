@@ -182,6 +182,20 @@ def logs(**artifacts: bool) -> None:
     _switchboard.switch(frozenset(name for name, on in artifacts.items() if on))
 
 
+def _named_by(text: str) -> frozenset[str]:
+    names = frozenset(part.strip() for part in text.split(",") if part.strip())
+    return _checked(names, f"DYNACHECK_LOGS={text!r}")
+
+
+def check_environment() -> None:
+    """Read every `DYNACHECK_` variable without setting anything.
+
+    Raises:
+        ValueError: a variable's value doesn't fit its option.
+    """
+    _named_by(config.from_environment().logs)
+
+
 def start_from_settings() -> None:
     """Switch on what `DYNACHECK_LOGS` names, once per process; called before the first translation.
 
@@ -191,9 +205,8 @@ def start_from_settings() -> None:
     if _switchboard.read_settings:
         return
     _switchboard.read_settings = True
-    text = str(config.get("logs"))
-    names = frozenset(part.strip() for part in text.split(",") if part.strip())
+    names = _named_by(str(config.get("logs")))
     if names:
-        _switchboard.switch(_checked(names, f"DYNACHECK_LOGS={text!r}"))
+        _switchboard.switch(names)
         if not logging.getLogger().handlers:
             _switchboard.show_on_stderr()

@@ -245,3 +245,22 @@ def test_a_test_for_a_gpu_that_isnt_there_is_skipped(project):
     )
     result.assert_outcomes(passed=1, skipped=1)
     result.stdout.fnmatch_lines(["*no device 'cuda:99'; there are * CUDA devices"])
+
+
+def test_a_parameters_marker_is_nearer_than_the_functions(project):
+    project.run(
+        text="""
+        @pytest.mark.parametrize(
+            "fn",
+            [
+                clean,
+                pytest.param(printing, marks=pytest.mark.max_graphs(2), id="more"),
+                pytest.param(printing, marks=pytest.mark.dynacheck(graphs=2)),
+                pytest.param(clean, marks=pytest.mark.max_graphs(0), id="none"),
+            ],
+        )
+        @pytest.mark.max_graphs(1)
+        def test_one(fn):
+            torch.compile(fn)(X)
+        """
+    ).assert_outcomes(passed=3, failed=1)

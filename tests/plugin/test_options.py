@@ -103,6 +103,24 @@ def test_where_a_default_came_from_is_told(project, monkeypatch):
         ),
         (
             [],
+            {"DYNACHECK_RECOMPILE_LIMIT": "x"},
+            "",
+            "environment variable DYNACHECK_RECOMPILE_LIMIT='x': expected a whole number",
+        ),
+        (
+            [],
+            {"DYNACHECK_VERBOSE": "maybe"},
+            "",
+            "environment variable DYNACHECK_VERBOSE='maybe': expected 0 or 1",
+        ),
+        (
+            ["--dynacheck-engine=torch"],
+            {"DYNACHECK_LOGS": "guards, nonsense"},
+            "",
+            "environment variable DYNACHECK_LOGS='guards, nonsense': unknown artifact 'nonsense'; there are guards, *",
+        ),
+        (
+            [],
             {},
             "dynacheck_isolate = some",
             "ini option dynacheck_isolate = some: expected one of marked, all, off",
@@ -185,6 +203,25 @@ def test_device(project):
             assert dynacheck_device == torch.device("cpu")
         """,
     ).assert_outcomes(passed=1)
+
+
+def test_the_device_is_that_of_the_nearest_marker_that_names_one(project):
+    project.run(
+        "--dynacheck-device=auto",
+        text="""
+        pytestmark = pytest.mark.dynacheck(device="cuda:99")
+
+        @pytest.mark.dynacheck(device="cpu")
+        class TestIt:
+            @pytest.mark.dynacheck(allow=["nothing-compiled"])
+            def test_of_the_class(self, dynacheck_device):
+                assert dynacheck_device == torch.device("cpu")
+
+        @pytest.mark.dynacheck(allow=["nothing-compiled"])
+        def test_of_the_module(dynacheck_device):
+            raise AssertionError(dynacheck_device)
+        """,
+    ).assert_outcomes(passed=1, skipped=1)
 
 
 def test_header(project):
