@@ -47,8 +47,10 @@ def _dynamic(text: str) -> bool | None:
 
 
 def _file(text: str) -> Path:
+    if not text:
+        raise ValueError("expected a file's name, nothing was given")
     path = Path(text).absolute()
-    if not text or path.is_dir():
+    if path.is_dir():
         raise ValueError("expected a file, this is a folder")
     return path
 

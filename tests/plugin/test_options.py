@@ -94,6 +94,8 @@ def test_where_a_default_came_from_is_told(project, monkeypatch):
             "",
             "--dynacheck-max-graphs=few: expected a whole number from 0 on",
         ),
+        (["--dynacheck-json="], {}, "", "--dynacheck-json=: expected a file's name, nothing was given"),
+        (["--dynacheck-html=."], {}, "", "--dynacheck-html=.: expected a file, this is a folder"),
         (["--dynacheck-dynamic=maybe"], {}, "", "--dynacheck-dynamic=maybe: expected true or false"),
         (
             [],
