@@ -412,12 +412,11 @@ static inline int record_holds_quietly(const Record *r, PyObject *const *values)
     if (r->kind == REC_DICT) return watch_version(WATCH_OF(r)) == r->version;
     if (r->kind != REC_OBJECT && r->kind != REC_TENSOR) return 0;
     PyObject *value = values[r->place];
-    if (r->dict != NULL) {
-        if (watch_version(WATCH_OF(r)) != r->version) return 0;
-    } else if (r->kind == REC_OBJECT)
-        return 0;
-    if (r->dict_at == 0 || value == NULL || ((PyObject **)value)[r->dict_at] != r->dict) return 0;
-    if (r->kind == REC_OBJECT) return Py_TYPE(value) == r->type;
+    if (r->dict_at == 0 || value == NULL) return 0;
+    if (r->kind == REC_OBJECT && (r->dict == NULL || Py_TYPE(value) != r->type)) return 0;
+    if (((PyObject **)value)[r->dict_at] != r->dict) return 0; /* it may be gone: only one that is there is read */
+    if (r->dict != NULL && watch_version(WATCH_OF(r)) != r->version) return 0;
+    if (r->kind == REC_OBJECT) return 1;
     return (r->dict != NULL || has_no_attributes(value)) && tensor_unchanged(r->tensor, value);
 }
 

@@ -2,6 +2,7 @@
 
     python tests/engine/native/elsewhere.py python3.12 python3.13    # each interpreter, in a venv of its own
     python tests/engine/native/elsewhere.py --sanitize               # this one, with ASan and UBSan
+    python tests/engine/native/elsewhere.py --sanitize --guards      # the tests of guards, which need torch
 
 Arguments after `--` go to pytest. Nothing in the checkout changes; what needs torch is skipped without it.
 """
@@ -61,9 +62,11 @@ def sanitizer_environment() -> dict[str, str]:
     }
 
 
-def run(python: str, lib: Path, folder: Path, sanitize: bool, arguments: list[str]) -> int:
+def run(
+    python: str, lib: Path, folder: Path, sanitize: bool, arguments: list[str], where: Path = HERE
+) -> int:
     tests = folder / "tests"
-    shutil.copytree(HERE, tests, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(where, tests, ignore=shutil.ignore_patterns("__pycache__"))
     environment = {**os.environ, "PYTHONPATH": str(lib), "PYTHONFAULTHANDLER": "1"}
     if sanitize:
         environment.update(sanitizer_environment())
@@ -81,6 +84,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pythons", nargs="*", help="interpreters; none: this one")
     parser.add_argument("--sanitize", action="store_true", help="build with ASan and UBSan")
+    parser.add_argument("--guards", action="store_true", help="run the tests of guards; they need torch")
     own, _, rest = " ".join(sys.argv[1:]).partition(" -- ")
     options = parser.parse_args(own.split())
     failed = 0
@@ -90,7 +94,8 @@ def main() -> int:
             folder = Path(temporary)
             used = make_venv(python, folder / "venv") if options.pythons else python
             lib = build(used, folder, options.sanitize)
-            failed |= run(used, lib, folder, options.sanitize, rest.split())
+            where = HERE.parent / "guards" if options.guards else HERE
+            failed |= run(used, lib, folder, options.sanitize, rest.split(), where)
     return failed
 
 
