@@ -177,20 +177,18 @@ for _fn in (torch.set_default_dtype, torch.set_default_device, torch.use_determi
 # -- context managers
 @handles(torch.no_grad)
 def no_grad(tx: Tracer, orig_func: VariableTracker | None = None) -> VariableTracker | None:
-    return GradModeVariable(torch.no_grad, False) if orig_func is None else None
+    return GradModeVariable(torch.no_grad, False, False) if orig_func is None else None
 
 
 @handles(torch.enable_grad)
 def enable_grad(tx: Tracer, orig_func: VariableTracker | None = None) -> VariableTracker | None:
-    return GradModeVariable(torch.enable_grad, True) if orig_func is None else None
+    return GradModeVariable(torch.enable_grad, True, None) if orig_func is None else None
 
 
 @handles(torch.set_grad_enabled)
 def set_grad_enabled(tx: Tracer, mode: VariableTracker) -> VariableTracker:
-    found = GradModeVariable(torch.set_grad_enabled, bool(mode.as_constant(tx)))
-    previous = torch.is_grad_enabled()
+    found = GradModeVariable(torch.set_grad_enabled, bool(mode.as_constant(tx)), torch.is_grad_enabled())
     set_grad_mode(tx, found.mode)  # constructing it takes effect
-    found.constructed = previous
     return found
 
 

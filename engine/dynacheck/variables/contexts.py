@@ -128,39 +128,46 @@ class ExitVariable(CallableVariable):
 
 
 class GradModeVariable(ContextVariable):
-    """`no_grad`, `enable_grad`, `set_grad_enabled`."""
+    """`no_grad`, `enable_grad`, `set_grad_enabled`.
 
-    __slots__ = ("constructed", "mode", "previous")
+    `prev` is the object's attribute: what leaving restores. `set_grad_enabled` sets it when made, the others whenever
+    they are entered. None where there is none yet, or the frame was given the object and hasn't entered it.
+    """
 
-    def __init__(self, cls: type, mode: bool, node: Node | None = None) -> None:
+    __slots__ = ("mode", "prev")
+
+    def __init__(self, cls: type, mode: bool, prev: bool | None, node: Node | None = None) -> None:
         super().__init__(cls, node)
         self.mode = mode
-        self.previous: list[bool] = []
-        self.constructed: bool | None = None  # set_grad_enabled takes effect when made; what it found then
+        self.prev = prev
 
     def enter(self, tx: Tracer) -> VariableTracker:
-        self.previous.append(torch.is_grad_enabled() if self.constructed is None else self.constructed)
+        if self.cls is not torch.set_grad_enabled:
+            self.prev = torch.is_grad_enabled()
         set_grad_mode(tx, self.mode)
         return tx.constant(None)
 
     def leave(self, tx: Tracer) -> None:
-        set_grad_mode(tx, self.previous.pop())
+        if self.prev is None:
+            self.unmodelled(tx, "leaving it where it wasn't entered")
+        set_grad_mode(tx, self.prev)
 
     def enter_call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return _grad_manager, (self.cls.__name__, self.mode)
+        return _grad_manager, (self.cls.__name__, self.mode, self.prev)
 
     def clone(self) -> ContextVariable:
-        return GradModeVariable(self.cls, self.mode)
+        return GradModeVariable(self.cls, self.mode, self.prev)
 
 
-def _grad_manager(name: str, mode: bool) -> Any:
-    """A fresh grad-mode manager (used by rewritten code)."""
-    if name == "set_grad_enabled":
-        previous = torch.is_grad_enabled()
-        manager = torch.set_grad_enabled(mode)
-        torch._C._set_grad_enabled(previous)
-        return manager
-    return getattr(torch, name)()
+def _grad_manager(name: str, mode: bool, prev: bool | None) -> Any:
+    """A grad-mode manager in the state of one that the frame made (used by rewritten code)."""
+    cls = getattr(torch, name)
+    manager = cls.__new__(cls)
+    if prev is not None:
+        manager.prev = prev
+    if cls is torch.set_grad_enabled:
+        manager.mode = mode
+    return manager
 
 
 def set_grad_mode(tx: Tracer, mode: bool) -> None:

@@ -89,14 +89,16 @@ def wrap_cached_function(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 @wraps(torch.no_grad, torch.enable_grad)
 def wrap_grad_mode(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, TypeIs(type(value)))
-    return GradModeVariable(type(value), type(value) is torch.enable_grad, node)
+    return GradModeVariable(type(value), type(value) is torch.enable_grad, None, node)
 
 
 @wraps(torch.set_grad_enabled)
 def wrap_set_grad_enabled(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, TypeIs(type(value)))
-    mode = tx.wrap(node.child(DictAttr("mode"))).realize(tx).as_constant(tx)
-    return GradModeVariable(type(value), mode, node)
+    mode, prev = (
+        tx.wrap(node.child(DictAttr(name))).realize(tx).as_constant(tx) for name in ("mode", "prev")
+    )
+    return GradModeVariable(type(value), mode, prev, node)
 
 
 @wraps(torch.inference_mode)

@@ -72,3 +72,62 @@ def test_decorated_in_the_frame(fn, seen):
                 assert one == other
         assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
     assert seen.graphs
+
+
+def made_before_a_break(x):
+    made = torch.set_grad_enabled(False)
+    y = x + 1
+    print(end="")
+    with made:
+        pass
+    return y, x + 1, vars(made)
+
+
+def entered_twice(x):
+    made = torch.no_grad()
+    with made, made:
+        y = x + 1
+    return y, x + 1, made.prev
+
+
+def entered_twice_over_a_break(x):
+    made = torch.no_grad()
+    with made, made:
+        print(end="")
+    return x + 1, made.prev
+
+
+def given(x):
+    with torch.no_grad():
+        with GIVEN:
+            y = x + 1
+        z = x + 1
+    return y, z, x + 1
+
+
+def escapes(x):
+    return x + 1, vars(torch.set_grad_enabled(False)), vars(torch.enable_grad())
+
+
+GIVEN = torch.set_grad_enabled(False)
+torch.set_grad_enabled(True)
+
+
+@pytest.mark.parametrize(
+    "fn", [made_before_a_break, entered_twice, entered_twice_over_a_break, given, escapes]
+)
+def test_what_leaving_grad_modes_restores(fn):
+    """A manager restores what it found when it was made or last entered, as its attribute says."""
+
+    def found(call):
+        try:
+            result = call(x)
+            grad = [v.requires_grad if isinstance(v, torch.Tensor) else v for v in result]
+            return grad, torch.is_grad_enabled()
+        finally:
+            torch.set_grad_enabled(True)
+
+    dynacheck.reset()
+    with dynacheck.observe() as report:
+        assert found(dynacheck.compile(fn, backend="eager")) == found(fn)
+    assert report.graphs
