@@ -61,13 +61,14 @@ def runs(page: str) -> bool:
 
 
 def same(a: str, b: str) -> bool:
-    """True if two pages differ in times and versions only."""
+    """True if two pages differ in times, versions and addresses only."""
     return _steady(a) == _steady(b)
 
 
 def _steady(text: str) -> str:
-    text = re.sub(r"\d+ ms\b", "N ms", text)
-    text = re.sub(r"first call [\d.]+ m?s( \(.*?\))?", "first call N", text)
+    text = re.sub(r"\b[\d.]+ ms\b", "N ms", text)
+    text = re.sub(r"\b0x[0-9a-f]+", "0xN", text)
+    text = re.sub(r"first call (?:N|[\d.]+) m?s( \(.*?\))?", "first call N", text)
     text = re.sub(r"in \d+\.\d+s( \([\d:]+\))?", "in N s", text)
     text = re.sub(r"torch \d[\w.+]*", "torch N", text)
     return re.sub(r"[-=]{5,}", "---", text)
