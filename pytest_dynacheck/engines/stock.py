@@ -30,6 +30,7 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
+from dynacheck.accessors import instance_dict
 from dynacheck.guards.state import AmbientState
 
 from pytest_dynacheck.engines import stock_values as values
@@ -106,7 +107,9 @@ def _builtin(error: BaseException) -> str | None:
     """Returns the name of the builtin function that torch's translator was at when it gave up, if it was at one."""
     traceback, found = error.__traceback__, None
     while traceback is not None:
-        function = getattr(traceback.tb_frame.f_locals.get("self"), "fn", None)
+        owner = traceback.tb_frame.f_locals.get("self")
+        # from its dict: asking a variable for an attribute may trace on
+        function = (instance_dict(owner) or {}).get("fn")
         found = function if callable(function) and not hasattr(function, "__code__") else found
         traceback = traceback.tb_next
     if found is None and error.__context__ is not None:
