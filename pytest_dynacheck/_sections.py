@@ -238,10 +238,30 @@ def _only_contiguous(change: Any, changes: Sequence[Any], known: Mapping[tuple[s
     return bool(later) and bool(change.now[left] == math.prod(max(size, 1) for size in later))
 
 
+def _assumed(change: Any) -> str:
+    """Where it was assumed; "" if that isn't known."""
+    return f"assumed at {change.file}:{change.line}  {change.text.strip()}".rstrip() if change.line else ""
+
+
+def _other_assumptions(changes: Sequence[Any]) -> list[str]:
+    """What later entries had assumed of the value otherwise than as a value: ranges of a size that varies.
+
+    Args:
+        changes: what decided, of successive recompiles.
+    """
+    found = {c.then: c for c in changes[1:] if c.kind in ("size", "stride") and type(c.then) is not int}
+    lines = []
+    for change in list(found.values())[:2]:
+        lines.append(f"  then {change.then}  {_assumed(change)}".rstrip())
+    return lines
+
+
 def _diff(change: Any) -> list[str]:
-    where = f"assumed at {change.file}:{change.line}" if change.line else ""
-    code = f"  {change.text.strip()}" if change.text else ""
-    return [f"  {change.subject:<40} {where}{code}".rstrip(), f"-   {change.was}", f"+   {change.became}"]
+    return [
+        f"  {change.subject:<40} {_assumed(change)}".rstrip(),
+        f"-   {change.was}",
+        f"+   {change.became}",
+    ]
 
 
 def _again(report: Any, records: list[Any]) -> list[str]:
@@ -261,7 +281,8 @@ def _again(report: Any, records: list[Any]) -> list[str]:
     note = f": {history.note}" if history.note else ""
     lines.append(f"  {change.subject}: {values(history.values)}{note}")
     if change.line:
-        lines.append(f"  assumed at {change.file}:{change.line}  {change.text.strip()}")
+        lines.append(f"  {_assumed(change)}")
+    lines += _other_assumptions(changes)
     hints = dict.fromkeys(c.hint for c in reversed(changes) if c.hint)
     lines += [f"  hint: {hint}" for hint in list(hints)[:2]]
     return lines

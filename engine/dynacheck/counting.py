@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +48,7 @@ class Builder:
         self.again: set[tuple[int, str]] = set()  # (epoch, compile id) of entries that were recompiles
         self.epoch = 0
         self.targets: dict[int, ev.CodeRef] = {}
+        self.made_at: dict[tuple[Any, int, int], ev.StackLine] = {}  # the call that an entry was made in
 
     def finish(self) -> Records:
         for event in self.events:
@@ -79,9 +80,10 @@ class Builder:
         code: ev.CodeRef = event.code
         return self.targets.get(event.call, code) if places.is_engine(code.file) else code
 
-    def changes(self, rows: Sequence[ev.ChangeRow], *, decided: bool, event: Any) -> tuple[Change, ...]:
+    def changes(self, miss: ev.EntryMiss, *, decided: bool, event: Any) -> tuple[Change, ...]:
         code = self.named(event) if places.is_engine(event.code.file) else None
-        rows = [through_wrapper(self._tidy(row), code) for row in rows]
+        call = self.made_at.get(self._entry_key(event, miss.entry))
+        rows = [_in_users_code(through_wrapper(self._tidy(row), code), call) for row in _rows_of(miss)]
         return tuple(
             Change(
                 row.source, row.kind, row.then, row.now, self.name(row.file) if row.file else "", row.line,
@@ -89,6 +91,9 @@ class Builder:
             )
             for i, row in enumerate(rows)
         )  # fmt: skip
+
+    def _entry_key(self, event: Any, index: int) -> tuple[Any, int, int]:
+        return (event.code, id(event.code.code)), self.epoch, index
 
     def _tidy(self, row: ev.ChangeRow) -> ev.ChangeRow:
         """Descriptions name files as the report does."""
@@ -140,12 +145,12 @@ class Builder:
                 event.call,
             )
         )
+        if event.trigger is not None:
+            self.made_at[self._entry_key(event, event.index)] = event.trigger
         if not event.recompile:
             return
         self.again.add((self.epoch, str(event.compile_id)))
-        rows = tuple(
-            self.changes(_rows_of(miss), decided=i == 0, event=event) for i, miss in enumerate(event.misses)
-        )
+        rows = tuple(self.changes(miss, decided=i == 0, event=event) for i, miss in enumerate(event.misses))
         nearest = rows[0] if rows else ()
         kind, source = (nearest[0].kind, _key_source(nearest[0])) if nearest else ("other", "unknown")
         self.recompiles.append(
@@ -212,7 +217,7 @@ class Builder:
         )
 
     def ran_eagerly(self, event: ev.RanEagerly) -> None:
-        rows = self.changes(_rows_of(event.misses[0]), decided=True, event=event) if event.misses else ()
+        rows = self.changes(event.misses[0], decided=True, event=event) if event.misses else ()
         message = self.limits.get((event.code, id(event.code.code)), "") if event.cause == "limit" else ""
         self._eager(event, self.named(event), event.cause, message or title_of(event.reason), rows)
 
@@ -263,7 +268,23 @@ def through_wrapper(row: ev.ChangeRow, ref: ev.CodeRef | None) -> ev.ChangeRow:
         place = int(match["place"]) + method
         return names[place] if place < len(names) else match[0]
 
+    def named(value: Any) -> Any:
+        """What was assumed or came, where that is a condition or the sizes in one."""
+        if isinstance(value, dict):
+            return {named(key): now for key, now in value.items()}
+        return _WRAPPED.sub(name, value) if isinstance(value, str) else value
+
+    if row.kind in ("size", "stride", "expression"):
+        row = replace(row, then=named(row.then), now=named(row.now))
     return replace(row, source=_WRAPPED.sub(name, row.source), detail=_WRAPPED.sub(name, row.detail))
+
+
+def _in_users_code(row: ev.ChangeRow, call: ev.StackLine | None) -> ev.ChangeRow:
+    """A failed guard that no line of the user's needed (a line of torch did, or the inputs themselves): the call that
+    the entry was made in assumed it."""
+    if call is None or row.kind == "region" or (row.line and not places.is_library(row.file)):
+        return row
+    return replace(row, file=call.file, line=call.line, text=call.text)
 
 
 _WRAPPED = re.compile(r"(?<![\w.])(?:(?P<fn>fn)\b|args\[(?P<place>\d+)\]|kwargs\['(?P<key>\w+)'\])")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dynacheck import places
 from dynacheck.events import Named
 from dynacheck.guards.held import describe as named
 
@@ -146,7 +147,8 @@ def snapshot(entries: Iterable[Any], static: Static | None = None) -> list[Snaps
             held = None if static is None else static(entry.orig_guard.originating_source, kind)
             aspects[kind] = aspects[kind] if held is None else tuple(held)
         stack = entry.orig_guard.user_stack
-        last = stack[-1] if stack else None
+        own = [line for line in stack or () if not places.is_library(line.filename)]
+        last = (own or stack or [None])[-1]
         where = (last.filename, last.lineno) if last else (None, None)
         found.append(Snapshot(source, aspects, _ids(entry.value), *where))
     return found

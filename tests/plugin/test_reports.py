@@ -153,6 +153,7 @@ def test_a_batch_of_one(project):
         clean (programs.py:5) compiled again 2 times: entries 1 to 2, N ms, triggered at test_it.py:7
           x (size of dim 0): 4, 3, 1
           assumed at programs.py:6  return torch.relu(x) + 1
+          then 2 <= x.size()[0]  assumed at programs.py:6  return torch.relu(x) + 1
           hint: sizes 0 and 1 have entries of their own, whatever is marked dynamic; don't call it with them
           hint: a size that varies is dynamic after one recompile, or from the start with mark_dynamic
           allow with: recompile:size:x@programs.py:clean
@@ -186,6 +187,131 @@ def test_more_with_v_and_all_with_vv(project):
     assert "  self.e " in all_
     project.pytester.makeini("[pytest]\nverbosity_dynacheck = 2\n")
     assert "  self.e " in project.run().stdout.str()
+
+
+def test_a_range_that_a_later_entry_assumed(project):
+    check(
+        project,
+        """
+        def even(x):
+            n = x.shape[0]
+            if n % 2 == 0:
+                return x + 1
+            return x - 1
+
+        @pytest.mark.max_recompiles(0)
+        def test_one():
+            f = torch.compile(even)
+            for size in (4, 6, 7):
+                f(torch.ones(size))
+        """,
+        """
+        2 recompiles, max_recompiles(0)
+        -- dynacheck (engine bundled, backend eager, torch N) --
+        OVER  max_recompiles(0)  counted 2  (marker)
+        all counts: graphs 3, graph breaks 0, recompiles 2, cache entries 3, skipped 0, eager runs 0, calls 3
+        -- dynacheck: 2 recompiles --
+        even (test_it.py:3) compiled again 2 times: entries 1 to 2, N ms, triggered at test_it.py:13
+          x (size of dim 0): 4, 6, 7
+          assumed at test_it.py:4  n = x.shape[0]
+          then (x.size()[0] % 2) == 0  assumed at test_it.py:5  if n % 2 == 0:
+          hint: a size that varies is dynamic after one recompile, or from the start with mark_dynamic
+          allow with: recompile:size:x@test_it.py:even
+        """,
+    )
+
+
+def test_equal_sizes_were_assumed_by_the_call_that_had_them(project):
+    check(
+        project,
+        """
+        @pytest.mark.max_recompiles(0)
+        def test_one():
+            f = torch.compile(clean, dynamic=True)
+            f(torch.ones(4, 4))
+            f(torch.ones(4, 6))
+        """,
+        """
+        1 recompile, max_recompiles(0)
+        -- dynacheck (engine bundled, backend eager, torch N) --
+        OVER  max_recompiles(0)  counted 1  (marker)
+        all counts: graphs 2, graph breaks 0, recompiles 1, cache entries 2, skipped 0, eager runs 0, calls 2
+        -- dynacheck: 1 recompile --
+        clean (programs.py:5) compiled again: entry 1, N ms, triggered at test_it.py:7
+          x.size()[1] == x.size()[0]               assumed at test_it.py:6  f(torch.ones(4, 4))
+        -   holds
+        +   x.size()[1] is 6, x.size()[0] is 4
+          hint: the sizes were equal in the first call and are taken to stay equal; make it with different ones
+          allow with: recompile:expression:x@programs.py:clean
+        """,
+    )
+
+
+ASSUMED = [
+    ("torch.nn.Linear(4, 4)", "torch.ones(2, 4)", "torch.ones(3, 4)", "input (size of dim 0)"),
+    ("torch.nn.Sequential(torch.nn.ReLU())", "torch.ones(2)", "torch.ones(3)", "input (size of dim 0)"),
+    ("torch.nn.Softmax(dim=0)", "torch.ones(2)", "torch.ones(2).double()", "input.dtype"),
+]
+
+
+@pytest.mark.parametrize("engine", ["bundled", "torch"])
+@pytest.mark.parametrize(("model", "first", "second", "subject"), ASSUMED)
+def test_what_a_module_of_torch_needed_was_assumed_by_the_users_call(
+    project, engine, model, first, second, subject
+):
+    result = project.run(
+        f"--dynacheck-engine={engine}",
+        text=f"""
+        @pytest.mark.max_recompiles(0)
+        def test_one():
+            f = torch.compile({model})
+            f({first})
+            f({second})
+        """,
+    )
+    result.stdout.fnmatch_lines([f"  {subject} *assumed at test_it.py:6  f({first})"])
+
+
+@pytest.mark.parametrize("engine", ["bundled", "torch"])
+def test_what_torch_needed_inside_a_users_module_was_assumed_on_the_users_line(project, engine):
+    result = project.run(
+        f"--dynacheck-engine={engine}",
+        text="""
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = torch.nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.inner(x)
+
+        @pytest.mark.max_recompiles(0)
+        def test_one():
+            f = torch.compile(Net())
+            f(torch.ones(2, 4))
+            f(torch.ones(3, 4))
+        """,
+    )
+    result.stdout.fnmatch_lines(["  x (size of dim 0) *assumed at test_it.py:9  return self.inner(x)"])
+
+
+def test_a_history_in_the_parameters_of_a_module_of_torch(project):
+    result = project.run(
+        text="""
+        @pytest.mark.max_recompiles(0)
+        def test_one():
+            f = torch.compile(torch.nn.Linear(4, 4))
+            for n in (4, 6, 1):
+                f(torch.ones(n, 4))
+        """
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "  input (size of dim 0): 4, 6, 1",
+            "  assumed at test_it.py:7  f(torch.ones(n, 4))",
+            "  then 2 <= input.size()[[]0]  assumed at test_it.py:7  f(torch.ones(n, 4))",
+        ]
+    )
 
 
 STRIDES = [
