@@ -105,7 +105,9 @@ def test_a_users_tests_run_with_the_wheel(installed, tmp_path):
     assert "2 passed" in run.stdout
 
 
-@pytest.mark.parametrize("checker", [("mypy", "--strict"), ("pyright",)], ids=["mypy", "pyright"])
+@pytest.mark.parametrize(
+    "checker", [("mypy", "--strict"), ("pyright", "--pythonpath", sys.executable)], ids=["mypy", "pyright"]
+)
 def test_a_users_types_are_checked(installed, tmp_path, checker):
     if importlib.util.find_spec(checker[0]) is None:
         pytest.skip(f"{checker[0]} isn't installed")

@@ -11,7 +11,7 @@ from dynacheck.reasons import UNKNOWN_CALL
 from dynacheck.sources import type_lookup
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.deques import DequeVariable
-from dynacheck.variables.functions import BoundMethodVariable, CallableVariable
+from dynacheck.variables.functions import BoundMethodVariable, CallableVariable, ObjectMethodVariable
 from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SequenceVariable, TupleVariable
@@ -101,7 +101,6 @@ _PROTOCOL = (
     "__setstate__",
     "__getnewargs__",
     "__getnewargs_ex__",
-    "__getattribute__",
     "__new__",
 )
 
@@ -120,7 +119,7 @@ def _twin(
     if any("__slots__" in c.__dict__ for c in x.cls.__mro__) or x.cls in copyreg.dispatch_table:
         return None
     attributes = tx.instance_dict(x).realize(tx)
-    if not isinstance(attributes, DictVariable):
+    if not isinstance(attributes, DictVariable) or not _answers_as_object(tx, x, attributes):
         return None
     twin = UserObjectVariable(x.cls)
     if memo is not None:
@@ -128,6 +127,16 @@ def _twin(
     for name, value in list(attributes.content(tx).values()):
         twin.attrs[name.as_constant(tx)] = copy_of(value)
     return twin
+
+
+def _answers_as_object(tx: Tracer, x: UserObjectVariable, attributes: DictVariable) -> bool:
+    """Whether a `__getattribute__` of the program's, asked for what copying needs, gives what object's gives."""
+    if type_lookup(x.cls, "__getattribute__") is type_lookup(object, "__getattribute__"):
+        return True
+    reduce = x.tp_getattro(tx, "__reduce_ex__").realize(tx)
+    if not isinstance(reduce, ObjectMethodVariable) or (reduce.owner, reduce.name) != (x, "__reduce_ex__"):
+        return False
+    return x.tp_getattro(tx, "__dict__").realize(tx) is attributes
 
 
 HEAP_TYPE = 1 << 9
