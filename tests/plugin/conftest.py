@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch._dynamo  # noqa: F401  (before any inner run, which would forget it)
 from _pytest import pytester as machinery
+from dynacheck import config
 
 PROGRAMS = """
 import pytest
@@ -96,4 +97,5 @@ def project(_keeps_libraries: None, pytester: pytest.Pytester, monkeypatch: pyte
     for name in ("PYTEST_ADDOPTS", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "140")
+    config.reset_base()  # inner runs share this process with tests of the engine, and with runs that were cut off
     return Project(pytester)
