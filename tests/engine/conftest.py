@@ -80,3 +80,14 @@ def interrupts():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def quiet():
+    """One thread; no warning of a limit that a changing world reaches."""
+    threads, level = torch.get_num_threads(), logging.root.manager.disable
+    torch.set_num_threads(1)
+    logging.disable(logging.WARNING)
+    yield
+    torch.set_num_threads(threads)
+    logging.disable(level)

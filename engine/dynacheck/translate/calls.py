@@ -77,14 +77,25 @@ class Calls(Tracing):
                 return tensor.call_method(self, method, list(args[1:]), kwargs)
         return None
 
+    def _own_meaning(
+        self,
+        fn: ObjectVariable | UserFunctionVariable,
+        value: Any,
+        args: Sequence[VariableTracker],
+        kwargs: dict[str, VariableTracker],
+    ) -> VariableTracker | None:
+        """The call of something with a meaning of its own: by a rule, a handler, or as an operator."""
+        return (
+            rules.follow(self, fn, value, args, kwargs)
+            or self._handled(value, args, kwargs)
+            or self._operator(value, args, kwargs)
+        )
+
     def call_object(
         self, fn: ObjectVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
         value = fn.value
-        found = rules.follow(self, fn, value, args, kwargs) or self._handled(value, args, kwargs)
-        if found is not None:
-            return found
-        found = self._operator(value, args, kwargs)
+        found = self._own_meaning(fn, value, args, kwargs)
         if found is not None:
             return found
         attribute = torch_overrides.attribute_of(value)
@@ -114,10 +125,7 @@ class Calls(Tracing):
     ) -> VariableTracker:
         value = fn.value
         if value is not None:
-            found = rules.follow(self, fn, value, args, kwargs) or self._handled(value, args, kwargs)
-            if found is not None:
-                return found
-            found = self._operator(value, args, kwargs)
+            found = self._own_meaning(fn, value, args, kwargs)
             if found is not None:
                 return found
             if fn.node is not None and _compiled_from(value):  # compiled inside compiled

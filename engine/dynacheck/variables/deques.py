@@ -13,7 +13,7 @@ from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, Variabl
 from dynacheck.variables.coerce import integer, is_integer, natively, text
 from dynacheck.variables.iterators import NativeIterator
 from dynacheck.variables.replay import refill, replace_deque
-from dynacheck.variables.sequences import ListVariable, SequenceVariable, search_bounds
+from dynacheck.variables.sequences import ListVariable, SequenceVariable
 
 
 class DequeVariable(SequenceVariable):
@@ -148,19 +148,8 @@ class DequeVariable(SequenceVariable):
     def m_count(self, tx: Tracer, item: VariableTracker, /) -> VariableTracker:
         return tx.constant(sum(1 for _ in self._equal_to(tx, item)))
 
-    def m_index(
-        self,
-        tx: Tracer,
-        item: VariableTracker,
-        start: VariableTracker | None = None,
-        stop: VariableTracker | None = None,
-        /,
-    ) -> VariableTracker:
-        places = search_bounds(tx, len(self.items(tx)), start, stop)
-        place = next(self._equal_to(tx, item, places), None)
-        if place is None:
-            tx.raise_(ValueError, self.not_found(tx, item))
-        return tx.constant(place)
+    def place_of(self, tx: Tracer, item: VariableTracker, places: range) -> int | None:
+        return next(self._equal_to(tx, item, places), None)
 
     def m_remove(self, tx: Tracer, item: VariableTracker, /) -> None:
         items = self.items(tx)

@@ -148,12 +148,15 @@ class SequenceVariable(BuiltinObject):
         stop: VariableTracker | None = None,
         /,
     ) -> VariableTracker:
-        places = search_bounds(tx, len(self.items(tx)), start, stop)
-        items = self.items(tx)
-        place = next((i for i in places if i < len(items) and equal(tx, items[i], item)), None)
+        place = self.place_of(tx, item, search_bounds(tx, len(self.items(tx)), start, stop))
         if place is None:
             tx.raise_(ValueError, self.not_found(tx, item))
         return tx.constant(place)
+
+    def place_of(self, tx: Tracer, item: VariableTracker, places: range) -> int | None:
+        """The first of some places with an equal item."""
+        items = self.items(tx)
+        return next((i for i in places if i < len(items) and equal(tx, items[i], item)), None)
 
     def not_found(self, tx: Tracer, item: VariableTracker) -> str:
         """The error of `index`."""

@@ -3,16 +3,8 @@
 import dynacheck
 import pytest
 import torch
-from dynacheck import config
 
-
-@pytest.fixture(autouse=True)
-def engine():
-    config.set_base(raise_internal_errors=True)
-    dynacheck.reset()
-    yield
-    dynacheck.reset()
-    config.reset_base()
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 def keeping(graphs, look):

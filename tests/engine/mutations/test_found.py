@@ -5,18 +5,10 @@ import collections
 import dynacheck
 import pytest
 import torch
-from dynacheck import config
+
+pytestmark = pytest.mark.usefixtures("engine")
 
 X = torch.arange(6.0).view(2, 3)
-
-
-@pytest.fixture(autouse=True)
-def engine():
-    config.set_base(raise_internal_errors=True)
-    dynacheck.reset()
-    yield
-    dynacheck.reset()
-    config.reset_base()
 
 
 def outcomes(fn, calls, **options):

@@ -4,6 +4,7 @@ import dynacheck
 import pytest
 import torch
 from dynacheck import errors
+from engine.semantics.differentiating import results_and_gradients
 from torch._higher_order_ops import scan, while_loop
 from torch._higher_order_ops.map import map as map_items
 from torch.utils.checkpoint import checkpoint
@@ -77,12 +78,7 @@ INPUTS = torch.rand(2, 3) + 0.1, -torch.rand(2, 3), torch.rand(4, 3)
 
 
 def outcome(fn, x):
-    """The results of a call, and the gradients of everything it depends on."""
-    x = x.clone().requires_grad_()
-    results, _ = torch.utils._pytree.tree_flatten(fn(x))
-    loss = sum(r.sum() for r in results if isinstance(r, torch.Tensor) and r.requires_grad)
-    grads = torch.autograd.grad(loss, [x, SHIFT, *LINEAR.parameters()], allow_unused=True)
-    return [*results, *(torch.zeros(()) if g is None else g for g in grads)]
+    return results_and_gradients(fn, x, [SHIFT, *LINEAR.parameters()])
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

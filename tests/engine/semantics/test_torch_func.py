@@ -3,6 +3,7 @@
 import dynacheck
 import pytest
 import torch
+from engine.semantics.differentiating import results_and_gradients
 from torch import func
 
 torch.manual_seed(0)
@@ -76,11 +77,7 @@ PROGRAMS = [
 
 
 def outcome(fn, x):
-    x = x.clone().requires_grad_()
-    results, _ = torch.utils._pytree.tree_flatten(fn(x))
-    loss = sum(r.sum() for r in results if isinstance(r, torch.Tensor) and r.requires_grad)
-    grads = torch.autograd.grad(loss, [x, W, *LINEAR.parameters()], allow_unused=True)
-    return [*results, *(torch.zeros(()) if g is None else g for g in grads)]
+    return results_and_gradients(fn, x, [W, *LINEAR.parameters()])
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
