@@ -34,14 +34,10 @@ def super_(
     if not isinstance(cls, ObjectVariable) or instance is None:
         return None
     start: type = cls.value
-    kind = (
-        instance.value
-        if isinstance(instance, ObjectVariable) and isinstance(instance.value, type)
-        else instance.get_type()
-    )
-    if not issubclass(kind, start):
+    found = SuperVariable(start, instance)
+    if not issubclass(found.kind, start):
         tx.raise_(TypeError, "super(type, obj): obj must be an instance or subtype of type")
-    return SuperVariable(start, instance)
+    return found
 
 
 @handles(object.__new__)

@@ -31,6 +31,12 @@ def set_class_attribute(cls: type, name: str, value: object) -> None:
     type.__setattr__(cls, name, value)
 
 
+def delete_class_attribute(cls: type, name: str) -> None:
+    """Remove an attribute from a class by `type`'s own rule, if it is there (used by rewritten code)."""
+    if name in type.__dict__["__dict__"].__get__(cls):
+        type.__delattr__(cls, name)
+
+
 class PythonModuleVariable(CallableVariable):
     """A Python module. Invariant: guarded by identity, or one of torch's or the standard library's."""
 
@@ -207,7 +213,7 @@ class ClassVariable(ObjectVariable):
     def write_back(self, to: Rebuilder) -> None:
         for name, value in self.attrs.items():
             if value is None:
-                to.call_helper(delattr, lambda: to.load(self), lambda: to.load_const(name))
+                to.call_helper(delete_class_attribute, lambda: to.load(self), lambda: to.load_const(name))
             else:
                 to.call_helper(
                     set_class_attribute,
@@ -224,19 +230,21 @@ class ClassVariable(ObjectVariable):
 class SuperVariable(VariableTracker):
     """`super()`: attribute lookup that starts after a class in the MRO of an object's type."""
 
-    __slots__ = ("owner", "start")
+    __slots__ = ("kind", "of_class", "owner", "start")
     python_type = super
 
     def __init__(self, start: type, owner: VariableTracker) -> None:
         super().__init__()
         self.start = start
         self.owner = owner
+        cls = owner.value if isinstance(owner, ObjectVariable) and isinstance(owner.value, type) else None
+        # a class below `start` stands for itself, one whose metaclass is below it is an instance
+        self.of_class = cls is not None and issubclass(cls, start)
+        self.kind: type = cls if cls is not None and self.of_class else owner.get_type()
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
-        owner = self.owner
-        is_class = isinstance(owner, ObjectVariable) and isinstance(owner.value, type)
-        cls: type = owner.value if is_class else owner.get_type()  # type: ignore[attr-defined]
-        mro = cls.__mro__
+        owner, is_class = self.owner, self.of_class
+        mro = self.kind.__mro__
         for c in mro[mro.index(self.start) + 1 :]:
             stored = class_writes.stored_in(tx, c, name)
             if stored is not None:
