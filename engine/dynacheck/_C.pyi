@@ -181,11 +181,11 @@ GUARD_OPS: Final[dict[str, int]]  # numbers of the native checks
 GUARD_ACCESSORS: Final[dict[str, int]]  # numbers of the native accessors
 
 # Reading torch without linking it; see guards/access.py and guards/state.py.
-# samples: (tensor, _cdata, dispatch keys, strided)
-def setup_tensors(samples: list[tuple[Any, int, int, bool, int]], library: str) -> bool: ...
+# samples: (tensor, _cdata, dispatch keys, strided, how a gradient is required, storage)
+def setup_tensors(samples: list[tuple[Any, int, int, bool, int, int]], library: str) -> bool: ...
 def tensor_offsets() -> tuple[
-    int, int, int, int
-]: ...  # of keys, rank, dtype, autograd's record; 0: not found
+    int, int, int, int, int
+]: ...  # of keys, rank, dtype, storage, autograd's record; 0: not found
 def tensors_ready() -> bool: ...
 def tensor_facts(
     tensor: Any,

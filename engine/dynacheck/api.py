@@ -58,7 +58,7 @@ def compile(
         recompile_limit: entries per code object in this compile, instead of the setting.
         isolate_recompiles: a limit, history and entries of its own, not shared with other compiles of the
             same code.
-        shapes_spec: torch's specification of dynamic dimensions by argument; not supported.
+        shapes_spec: torch's experimental specification of dimensions by argument; not supported.
 
     Returns:
         A function with the signature of `model`, or a module around it.
@@ -86,7 +86,10 @@ def compile(
     if mode is not None and options is not None:
         raise ValueError("compile: give mode or options, not both")
     if shapes_spec is not None:
-        raise NotImplementedError("compile: shapes_spec isn't supported; mark dimensions with mark_dynamic")
+        raise NotImplementedError(
+            "compile: shapes_spec isn't supported: its classes are an experiment of torch 2.13; "
+            "mark dimensions of the arguments with mark_unbacked, or with mark_dynamic"
+        )
     chosen = Options(fullgraph, dynamic, backend, mode, options, name, recompile_limit, isolate_recompiles)
     return (
         (lambda found: _compile(found, chosen, disable))

@@ -295,6 +295,14 @@ def _in_order(low: int | None, high: int | None, who: str) -> None:
         raise ValueError(f"{who}: min={low} is above max={high}")
 
 
+def _unconditional(specialize_on: list[Any] | None, who: str) -> None:
+    if specialize_on:
+        raise NotImplementedError(
+            f"{who}: specialize_on isn't supported: one graph serves all sizes and no second one is compiled for those "
+            "that meet a condition; leave it out, or use torch._dynamo's mark, whose conditions are ignored"
+        )
+
+
 def _marked(t: Any, attribute: str) -> Any:
     have = t.__dict__.get(attribute)
     if have is None:
@@ -321,11 +329,12 @@ def mark_dynamic(
         hint_override: accepted as torch does: a size for backends to tune with.
         min: least size.
         max: greatest size.
-        specialize_on: accepted as torch does, not used.
+        specialize_on: not supported.
 
     Raises:
         IndexError: no such dimension.
         ValueError: `min` is above `max`.
+        NotImplementedError: there are conditions to specialise on.
 
     Example:
         >>> import torch
@@ -333,10 +342,10 @@ def mark_dynamic(
         >>> mark_dynamic(x, 0, min=2, max=64)
     """
     _in_order(min, max, "mark_dynamic")
+    _unconditional(specialize_on, "mark_dynamic")
     for dim in _dims(t, index, "mark_dynamic"):
         _marked(t, "_dynamo_dynamic_indices").add(dim)
         _marked(t, "_dynamo_dynamic_range").add(DimRange(dim, min, max))
-        t.__dict__.setdefault("_specialize_on", {})[dim] = specialize_on or []
         overrides = t.__dict__.setdefault("_dynamo_hint_overrides", {})
         if hint_override:
             overrides[dim] = hint_override
@@ -390,17 +399,23 @@ def mark_unbacked(
         index: one dimension or several.
         hint_override: accepted as torch does: a size for backends to tune with.
         strict: an error where the trace makes it constant.
-        specialize_on: accepted as torch does, not used.
+        specialize_on: not supported.
         shape_id: dimensions with the same one have the same size.
         min: least size, checked at run time.
         max: greatest size, checked at run time.
+
+    Raises:
+        IndexError: no such dimension.
+        ValueError: `min` is above `max`.
+        NotImplementedError: there are conditions to specialise on.
     """
     attribute = "_dynamo_strict_unbacked_indices" if strict else "_dynamo_unbacked_indices"
     _in_order(min, max, "mark_unbacked")
+    _unconditional(specialize_on, "mark_unbacked")
     for dim in _dims(t, index, "mark_unbacked"):
         _marked(t, attribute).add(dim)
-        t.__dict__.setdefault("_specialize_on", {})[dim] = specialize_on or []
-        t.__dict__.setdefault("_dynamo_unbacked_bounds", {})[dim] = (min, max)
+        if min is not None or max is not None:
+            t.__dict__.setdefault("_dynamo_unbacked_bounds", {})[dim] = (min, max)
         if shape_id is not None:
             t.__dict__.setdefault("_dynamo_shape_ids", {})[dim] = shape_id
         if hint_override:

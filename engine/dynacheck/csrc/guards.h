@@ -12,7 +12,7 @@
     X(TYPEATTR) X(SLOTATTR) X(CATTR) X(CELL) X(REFERENT) X(ITEM) X(KEY) X(KEYAT) X(VALUEAT)
 #define DC_OPS(X) \
     X(TYPE) X(IS) X(VALUE) X(LENGTH) X(KEYS) X(SET) X(HASKEY) X(ABSENT) X(PRESENT) X(CODE) X(TENSOR) X(MARKS) \
-    X(PYCHECK) X(SAME) X(DISTINCT) X(EXPRESSION) X(AMBIENT)
+    X(PYCHECK) X(SAME) X(DISTINCT) X(EXPRESSION) X(OVERLAP) X(AMBIENT)
 /* clang-format on */
 
 #define DC_AS_ACCESSOR(name) ACC_##name,
@@ -59,8 +59,8 @@ typedef struct {
     int n;           /* pins, steps */
     int64_t number;  /* LENGTH; HASKEY: hash; SET: ordered */
     Pin *pins;       /* one, or several for KEYS and SET */
-    void *data;      /* TensorSpec, ExprStep[], last pointers of DISTINCT */
-    PyObject *key;   /* HASKEY; MARKS: tuple; SET: the type. Borrowed from Program.keep */
+    void *data;      /* TensorSpec, ExprStep[], last pointers of DISTINCT, extents and pairs of OVERLAP */
+    PyObject *key;   /* HASKEY; MARKS, OVERLAP: tuple; SET: the type. Borrowed from Program.keep */
     PyObject *guard; /* the Python guard, borrowed from Program.keep */
 } Check;
 
@@ -245,10 +245,10 @@ int memo_safe(const Node *kid, PyObject *value, int safe);
 
 #define GRAD_META_SIZE 144 /* bytes of autograd's record of a tensor that are looked at */
 
-/* Where a TensorImpl keeps things: its dispatch key set; rank, sizes and strides; dtype and device; autograd's
- * record, and what that has at two places. 0: not known. */
+/* Where a TensorImpl keeps things: its dispatch key set; rank, sizes and strides; dtype and device; its storage;
+ * autograd's record, and what that has at two places. 0: not known. */
 extern struct TensorPlaces {
-    int keys, rank, type;
+    int keys, rank, type, storage;
     int grad_meta, grad_flag, grad_node;
     int forced_off;
     char (*requires_grad)(const void *impl);
@@ -297,6 +297,13 @@ void torch_functions_back(int state);
 extern PyMethodDef torch_methods[];
 enum { TENSOR_SIZE, TENSOR_STRIDE, TENSOR_OFFSET_OF };
 int tensor_number(PyObject *tensor, int what, int dim, int64_t *out); /* 2: only Python can tell */
+
+/* The storage of a tensor and the bytes from its first element to its last; no storage: it covers none. */
+typedef struct {
+    void *storage;
+    int64_t start, end;
+} TensorExtent;
+int tensor_extent(PyObject *tensor, TensorExtent *out); /* 2: only Python can tell */
 
 /* ---- guards_expr.c ------------------------------------------------------------------------------------- */
 

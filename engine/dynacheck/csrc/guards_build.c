@@ -186,6 +186,7 @@ static int build_operands(Program *p, Check *c, PyObject *operands) {
     case OP_TENSOR:
         return build_tensor(p, c, operands);
     case OP_MARKS:
+    case OP_OVERLAP:
         return (c->key = keep(p, a)) == NULL ? -1 : 0;
     case OP_EXPRESSION: {
         PyObject *n = expression_steps(a, (ExprStep **)&c->data);
@@ -417,6 +418,26 @@ static int *build_slots(const Program *p, PyObject *numbers, int *count) {
     return slots;
 }
 
+/* Room for the extents of the tensors; behind it, for each pair of them, whether they overlap. */
+static int build_overlap(Relation *r) {
+    size_t n = (size_t)r->nslots;
+    TensorExtent *extents = r->check.data = PyMem_Calloc(n + 1, sizeof *extents + n);
+    if (extents == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(r->check.key); i++) {
+        int a, b;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(r->check.key, i), "ii:OVERLAP", &a, &b)) return -1;
+        if (a < 0 || a >= b || b >= r->nslots) {
+            PyErr_SetString(PyExc_ValueError, "pairs of overlapping tensors are positions (i < j) among them");
+            return -1;
+        }
+        ((char *)(extents + n))[(size_t)a * n + (size_t)b] = 1;
+    }
+    return 0;
+}
+
 static int build_relation(Program *p, Relation *r, PyObject *spec) {
     PyObject *op, *operands, *numbers, *guard;
     if (!PyArg_ParseTuple(spec, "OOO!O:relation", &op, &operands, &PyTuple_Type, &numbers, &guard)) return -1;
@@ -431,6 +452,7 @@ static int build_relation(Program *p, Relation *r, PyObject *spec) {
             }
         }
     }
+    if (r->check.op == OP_OVERLAP) return build_overlap(r);
     if (r->check.op != OP_DISTINCT) return 0;
     uintptr_t *last = r->check.data = PyMem_Calloc((size_t)r->nslots + 1, sizeof *last);
     if (last == NULL) {

@@ -14,9 +14,11 @@ typedef int32_t (*get_i64s)(void *, int64_t **);
 static struct {
     void *library;
     PyTypeObject *tensor_type;
-    get_i32 dtype, device_index, device_type;
+    get_i32 dtype, device_index, device_type, layout;
     get_i64 dim, storage_offset;
     get_i64s sizes, strides;
+    int32_t (*strided)(void);
+    size_t (*element_size)(int32_t);
     void *context;
     int8_t (*functions_state)(void);
     void (*functions_set)(int8_t);
@@ -174,6 +176,28 @@ int tensor_number(PyObject *v, int what, int dim, int64_t *out) {
     return 1;
 }
 
+int tensor_extent(PyObject *v, TensorExtent *out) {
+    int32_t number;
+    int64_t rank, first, *sizes, *strides;
+    if (!usable() || tensor_places.storage == 0) return 2;
+    if (!PyObject_TypeCheck(v, torch_api.tensor_type)) return 0;
+    void *handle = tensor_handle(v);
+    out->storage = NULL;
+    if (torch_api.layout(handle, &number) != 0) return 2;
+    if (number != torch_api.strided()) return 1;
+    if (torch_api.dtype(handle, &number) != 0 || torch_api.dim(handle, &rank) != 0 ||
+        torch_api.storage_offset(handle, &first) != 0 || torch_api.sizes(handle, &sizes) != 0 ||
+        torch_api.strides(handle, &strides) != 0)
+        return 2;
+    int64_t last = first, bytes = (int64_t)torch_api.element_size(number);
+    for (int64_t i = 0; i < rank; i++) {
+        if (sizes[i] == 0) return 1;
+        last += (sizes[i] - 1) * strides[i];
+    }
+    *out = (TensorExtent){*(void **)(tensor_impl(v) + tensor_places.storage), first * bytes, (last + 1) * bytes};
+    return 1;
+}
+
 /* ---- set-up, from Python ------------------------------------------------------------------------------- */
 
 static int find_symbols(void) {
@@ -185,6 +209,9 @@ static int find_symbols(void) {
     torch_api.storage_offset = (get_i64)dlsym(lib, "aoti_torch_get_storage_offset");
     torch_api.sizes = (get_i64s)dlsym(lib, "aoti_torch_get_sizes");
     torch_api.strides = (get_i64s)dlsym(lib, "aoti_torch_get_strides");
+    torch_api.layout = (get_i32)dlsym(lib, "aoti_torch_get_layout");
+    torch_api.strided = (int32_t (*)(void))dlsym(lib, "aoti_torch_layout_strided");
+    torch_api.element_size = (size_t (*)(int32_t))dlsym(lib, "aoti_torch_dtype_element_size");
     tensor_places.requires_grad = (char (*)(const void *))dlsym(lib, "_ZNK3c1010TensorImpl13requires_gradEv");
     return torch_api.dtype && torch_api.device_index && torch_api.device_type && torch_api.dim &&
            torch_api.storage_offset && torch_api.sizes && torch_api.strides && tensor_places.requires_grad;
@@ -219,7 +246,8 @@ static int find_keys(PyObject *samples) {
 }
 
 /* Does a plain tensor keep rank, sizes and strides at this offset? */
-static int keeps_dims(PyObject *v, int offset) {
+static int keeps_dims(PyObject *sample, int offset) {
+    PyObject *v = PyTuple_GET_ITEM(sample, 0);
     const int64_t *there = (const int64_t *)(tensor_impl(v) + offset);
     int64_t rank, *sizes, *strides;
     void *handle = tensor_handle(v);
@@ -230,7 +258,8 @@ static int keeps_dims(PyObject *v, int offset) {
 }
 
 /* Are dtype and device at this offset: two bytes of dtype, one of device type, one of index? */
-static int keeps_type(PyObject *v, int offset) {
+static int keeps_type(PyObject *sample, int offset) {
+    PyObject *v = PyTuple_GET_ITEM(sample, 0);
     uint32_t there = *(uint32_t *)(tensor_impl(v) + offset);
     int32_t dtype, index, device;
     void *handle = tensor_handle(v);
@@ -240,6 +269,12 @@ static int keeps_type(PyObject *v, int offset) {
     return there == ((uint32_t)dtype | (uint32_t)(uint8_t)device << 16 | (uint32_t)(uint8_t)index << 24);
 }
 
+/* Is the storage, the sample's sixth item, at this offset? */
+static int keeps_storage(PyObject *sample, int offset) {
+    return *(void **)(tensor_impl(PyTuple_GET_ITEM(sample, 0)) + offset) ==
+           PyLong_AsVoidPtr(PyTuple_GET_ITEM(sample, 5));
+}
+
 /* The one offset before the keys that suits every plain sample; 0 when there isn't exactly one. */
 static int find_offset(PyObject *samples, int (*suits)(PyObject *, int), int size, int step) {
     int found = 0, at = 0;
@@ -247,7 +282,7 @@ static int find_offset(PyObject *samples, int (*suits)(PyObject *, int), int siz
         int all = 1;
         for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(samples); i++) {
             PyObject *sample = PyList_GET_ITEM(samples, i);
-            all = PyTuple_GET_ITEM(sample, 3) != Py_True || suits(PyTuple_GET_ITEM(sample, 0), offset);
+            all = PyTuple_GET_ITEM(sample, 3) != Py_True || suits(sample, offset);
         }
         found += all;
         at = all ? offset : at;
@@ -302,8 +337,8 @@ static void find_grad(PyObject *samples) {
 static int check_samples(PyObject *samples) { /* 1; 0: tensors aren't where they should be; -1 */
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples); i++) {
         PyObject *sample = PyList_GET_ITEM(samples, i);
-        if (!PyTuple_Check(sample) || PyTuple_GET_SIZE(sample) != 5) {
-            PyErr_SetString(PyExc_TypeError, "samples are (tensor, address, keys, plain, gradient)");
+        if (!PyTuple_Check(sample) || PyTuple_GET_SIZE(sample) != 6) {
+            PyErr_SetString(PyExc_TypeError, "samples are (tensor, address, keys, plain, gradient, storage)");
             return -1;
         }
         PyObject *tensor = PyTuple_GET_ITEM(sample, 0);
@@ -333,6 +368,8 @@ static PyObject *py_setup_tensors(PyObject *module, PyObject *args) {
     tensor_places.keys = keys;
     tensor_places.rank = find_offset(samples, keeps_dims, 8 * (1 + 2 * INLINE_DIMS), 8);
     tensor_places.type = tensor_places.rank == 0 ? 0 : find_offset(samples, keeps_type, 4, 4);
+    int layouts = torch_api.layout && torch_api.strided && torch_api.element_size;
+    tensor_places.storage = layouts ? find_offset(samples, keeps_storage, 8, 8) : 0;
     find_grad(samples);
     if (PyErr_Occurred()) return NULL;
     PyObject *type = (PyObject *)Py_TYPE(PyTuple_GET_ITEM(PyList_GET_ITEM(samples, 0), 0));
@@ -374,7 +411,8 @@ static PyObject *py_tensor_facts(PyObject *module, PyObject *v) {
 
 static PyObject *py_tensor_offsets(PyObject *module, PyObject *args) {
     (void)module, (void)args;
-    return Py_BuildValue("iiii", tensor_places.keys, tensor_places.rank, tensor_places.type, tensor_places.grad_meta);
+    return Py_BuildValue("iiiii", tensor_places.keys, tensor_places.rank, tensor_places.type, tensor_places.storage,
+                         tensor_places.grad_meta);
 }
 
 static PyObject *py_tensors_ready(PyObject *module, PyObject *args) {
@@ -438,7 +476,7 @@ PyMethodDef torch_methods[] = {
     {"setup_tensors", py_setup_tensors, METH_VARARGS, "Find out how tensors are read; see guards/access.py."},
     {"tensors_ready", py_tensors_ready, METH_NOARGS, "Whether that succeeded (and isn't forced off)."},
     {"tensor_offsets", py_tensor_offsets, METH_NOARGS,
-     "Where keys, rank, dtype and autograd's record were found in tensors; 0: nowhere."},
+     "Where keys, rank, dtype, storage and autograd's record were found in tensors; 0: nowhere."},
     {"tensor_facts", py_tensor_facts, METH_O, "(dtype code, device index, keys, requires_grad, sizes, strides)."},
     {"native_symbol", py_native_symbol, METH_O, "Address of a symbol of the loaded libtorch, or 0."},
     {"ambient_read", py_ambient_read, METH_VARARGS,

@@ -423,6 +423,24 @@ static int all_distinct(const Relation *r, PyObject *const *slots) {
     return 1;
 }
 
+static int overlap_as_then(const Relation *r, PyObject *const *slots) { /* 2: Python has to decide */
+    TensorExtent *extents = r->check.data;
+    const char *then = (const char *)(extents + r->nslots);
+    for (int i = 0; i < r->nslots; i++) {
+        PyObject *v = slot_value(slots[r->slots[i]]);
+        int known = v == NULL ? 0 : tensor_extent(v, &extents[i]);
+        if (known != 1) return known;
+    }
+    for (int i = 0; i < r->nslots; i++) {
+        const TensorExtent *a = &extents[i];
+        for (const TensorExtent *b = a + 1; b < extents + r->nslots; b++) {
+            int now = a->storage != NULL && a->storage == b->storage && a->start < b->end && b->start < a->end;
+            if (now != then[i * r->nslots + (b - extents)]) return 0;
+        }
+    }
+    return 1;
+}
+
 int relation_check(const Relation *r, Walk *w) {
     switch (r->check.op) {
     case OP_SAME:
@@ -431,6 +449,11 @@ int relation_check(const Relation *r, Walk *w) {
         return all_distinct(r, w->slots);
     case OP_EXPRESSION: {
         int verdict = expression_holds(r->check.data, r->check.n, w->slots, r->slots);
+        if (verdict != 2) return verdict;
+        break;
+    }
+    case OP_OVERLAP: {
+        int verdict = overlap_as_then(r, w->slots);
         if (verdict != 2) return verdict;
     }
     }

@@ -90,6 +90,7 @@ def _set_up() -> TensorAccess | None:
                 torch._C._dispatch_keys(t).raw_repr(),
                 t.layout is torch.strided,
                 2 if t.grad_fn is not None else int(t.requires_grad),
+                t.untyped_storage()._cdata if t.layout is torch.strided else 0,
             )
             for t in samples
         ]

@@ -393,7 +393,11 @@ class RangeIs(Guard):
     start: int
     stop: int
     step: int
-    native_op: ClassVar[str] = "PYCHECK"
+    native_op: ClassVar[str] = "IS"
+
+    def native(self) -> tuple[object, ...]:
+        ends = (("start", self.start), ("stop", self.stop), ("step", self.step))
+        return (("PARTS", range, tuple((name, ("CONST", value)) for name, value in ends)),)
 
     def check(self, slots: Slots) -> bool:
         r = slots[0]

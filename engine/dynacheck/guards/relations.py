@@ -93,7 +93,10 @@ class StorageOverlap(Guard):
     """
 
     pairs: frozenset[tuple[int, int]]
-    native_op: ClassVar[str] = "PYCHECK"
+    native_op: ClassVar[str] = "OVERLAP"
+
+    def native(self) -> tuple[object, ...]:
+        return (tuple(sorted(self.pairs)),)
 
     def check(self, slots: Slots) -> bool:
         return all(is_a(t, torch.Tensor) for t in slots) and overlapping_pairs(slots) == self.pairs

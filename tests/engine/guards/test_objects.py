@@ -335,8 +335,11 @@ def make_other(n=0):
 
 def test_ranges(guarded):
     compiled = guarded.program(range(0, 3, 2), RangeIs(0, 3, 2))
-    assert guarded.passes(compiled, range(0, 3, 2))
-    assert not guarded.passes(compiled, range(0, 4, 2)) and not guarded.passes(compiled, [0, 2])
+    assert guarded.passes(compiled, range(0, 3, 2)) and not compiled.slow
+    for other in (range(0, 4, 2), range(1, 3, 2), range(0, 3, 1), [0, 2], None, slice(0, 3, 2)):
+        assert not guarded.passes(compiled, other)
+    huge = guarded.program(range(-(2**70), 2**70, 3), RangeIs(-(2**70), 2**70, 3))
+    assert guarded.passes(huge, range(-(2**70), 2**70, 3)) and not guarded.passes(huge, range(2**70))
 
 
 @pytest.mark.parametrize("guard", [TypeIs, Is, CodeIs, EnumIs])
