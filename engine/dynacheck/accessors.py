@@ -527,3 +527,33 @@ class KeyAt(Accessor):
 
     def path(self, base: str) -> str:
         return f"list({base})[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Converted(Accessor):
+    """What an engine function makes of a value whose type is guarded: a tensor of an array. None: it can't.
+
+    Args:
+        function: makes it anew each time; runs no user code and doesn't raise.
+        name: how logs spell it.
+    """
+
+    function: Callable[[Any], Any]
+    name: str
+    native_op: ClassVar[str] = "CONVERTED"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.function,)
+
+    def fetch(self, base: Any, frame: FrameView) -> Any:
+        made = self.function(base)
+        return ABSENT if made is None else made
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(self.function, load_base)
+
+    def path(self, base: str) -> str:
+        return f"{self.name}({base})"
+
+    def user_path(self, base: str) -> str:
+        return base

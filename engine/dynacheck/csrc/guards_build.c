@@ -241,6 +241,7 @@ static int build_key(Program *p, Node *nd, PyObject *operands) {
     case ACC_TYPEATTR:
     case ACC_SLOTATTR:
     case ACC_CATTR:
+    case ACC_CONVERTED:
         nd->key = keep(p, a);
         nd->hash = nd->key == NULL ? -1 : PyObject_Hash(nd->key);
         p->getters |= nd->accessor == ACC_CATTR;

@@ -263,7 +263,7 @@ static int has_version(const Node *nd, PyTypeObject *type) {
 /* Whether the node has to be walked every time, with all that is below it. */
 static int always_walked(const Node *nd, PyObject *value, int safe) {
     if (nd->accessor == ACC_CATTR || nd->accessor == ACC_SLOTATTR || nd->accessor == ACC_KEYAT ||
-        nd->accessor == ACC_VALUEAT)
+        nd->accessor == ACC_VALUEAT || nd->accessor == ACC_CONVERTED)
         return 1;
     if (nd->accessor == ACC_REFERENT || checks_allocate(nd, value)) return 1;
     if (value == NULL) return nd->nkids > 0;

@@ -207,6 +207,11 @@ int node_fetch(const Node *nd, PyObject *parent, const GuardFrame *gf, PyObject 
         if (PyDict_Check(parent)) v = value_at(parent, nd->index);
         *owned = 1;
         break;
+    case ACC_CONVERTED:
+        v = hook_off_call(nd->key, &parent, 1);
+        if (v == Py_None) Py_CLEAR(v);
+        *owned = 1;
+        break;
     }
     *value = v;
     return v == NULL && PyErr_Occurred() ? -1 : 0;

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import torch
 
+from dynacheck.graph.arrays import OnTensors
 from dynacheck.graph.facts import Storage, TensorRef
 
 _DRAWS: Final = torch.Tag.nondeterministic_seeded
@@ -44,12 +45,13 @@ _NORMALISING: Final = frozenset({"batch_norm", "instance_norm"})
 def _name(target: Any) -> str:
     """The bare name of an operator: that of `add_`, `iadd` and `torch.add` is `add`."""
     name = str(target if isinstance(target, str) else getattr(target, "__name__", target)).partition(".")[0]
+    name = name.removeprefix("wrapped_")  # an operation of numpy
     return name if name.startswith("__") else name.rstrip("_")
 
 
 def _is_torchs(target: Any) -> bool:
     """Whether it is known what an operator does: those of users, and functions that are arguments, may do anything."""
-    if isinstance(target, str):
+    if isinstance(target, (str, OnTensors)):
         return True
     if isinstance(target, torch._ops.HigherOrderOperator):
         return False
@@ -105,6 +107,16 @@ def may_raise(target: Any, metas: Sequence[Any]) -> bool:
     if name in _DIVIDING:  # floats divide by zero
         return all(not ref.facts.dtype.is_floating_point for m in metas for ref in _tensors(m))
     return _checks(target)
+
+
+def divides_integers(target: Any, metas: Sequence[Any]) -> bool:
+    """Whether an operator may divide an integer by zero.
+
+    Args:
+        target: what the graph calls.
+        metas: its positional arguments, with TensorRefs for tensors.
+    """
+    return _name(target) in _DIVIDING and may_raise(target, metas)
 
 
 def _tensors(value: Any) -> list[TensorRef]:

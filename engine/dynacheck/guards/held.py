@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import struct
+import sys
 import types
 import weakref
 from collections.abc import Callable
@@ -137,9 +138,8 @@ class Held:
             try:
                 self._get = weakref.ref(value)
             except TypeError:
-                if cls.__flags__ & _HEAP_TYPE or not (
-                    cls in _BY_VALUE or cls in _BY_IDENTITY or _owns_nothing(value)
-                ):
+                kept = cls in _BY_VALUE or cls in _BY_IDENTITY or _owns_nothing(value)
+                if not _is_numpys(value) and (cls.__flags__ & _HEAP_TYPE or not kept):
                     raise TypeError(
                         f"{cls.__name__} objects can't be held by identity: no weak references"
                     ) from None
@@ -224,6 +224,17 @@ class Held:
 
 def _owns_nothing(value: Any) -> bool:
     return not type(value).__flags__ & _HAVE_GC
+
+
+def _is_numpys(value: Any) -> bool:
+    """Whether numpy itself holds an object for good: one of its functions or dtypes."""
+    numpy: Any = sys.modules.get("numpy")
+    if type(value).__module__.partition(".")[0] != "numpy":
+        return False
+    if is_a(value, numpy.dtype):
+        return bool(value.isbuiltin == 1)
+    name = getattr(value, "__name__", "")
+    return any(getattr(place, name, None) is value for place in (numpy, numpy.linalg, numpy.fft))
 
 
 def describe(value: Any) -> Named:

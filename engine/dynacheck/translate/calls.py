@@ -14,7 +14,7 @@ from torch import nn
 from dynacheck import interop, reasons
 from dynacheck.guards import CodeIs, Is
 from dynacheck.handlers import annotations as annotation_handlers
-from dynacheck.handlers import registry, rules, skip, torch_operators, torch_overrides, torch_tensors
+from dynacheck.handlers import numpy_, registry, rules, skip, torch_operators, torch_overrides, torch_tensors
 from dynacheck.handlers.decorating import decorated
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, type_lookup
 from dynacheck.translate.arguments import bind_arguments
@@ -88,6 +88,7 @@ class Calls(Tracing):
         return (
             rules.follow(self, fn, value, args, kwargs)
             or self._handled(value, args, kwargs)
+            or numpy_.call(self, value, args, kwargs)
             or self._operator(value, args, kwargs)
         )
 

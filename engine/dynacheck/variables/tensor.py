@@ -190,7 +190,10 @@ class TensorVariable(VariableTracker):
         return tx.record("call_function", BINARY[op], [left, right])
 
     def nb_inplace(self, tx: Tracer, op: str, right: VariableTracker) -> VariableTracker | object:
-        if op not in INPLACE or not _operand(right):
+        as_number: Any = getattr(right, "as_number_for", None)
+        if as_number is not None:
+            as_number(tx, self)
+        elif op not in INPLACE or not _operand(right):
             return NOT_IMPLEMENTED
         return tx.record("call_function", INPLACE[op], [self, right])
 
@@ -230,27 +233,30 @@ def _operand(value: VariableTracker) -> bool:
     """Whether a tensor operator takes it: a tensor or a number."""
     if isinstance(value, TensorVariable):
         return True
+    if value.get_type().__module__ == "numpy":
+        return False  # arrays and scalars say themselves what they are to a tensor
     return issubclass(value.get_type(), (int, float, complex, bool))
 
 
 class TensorMethodVariable(CallableVariable):
-    """A tensor method that was loaded and not called yet."""
+    """A method of a tensor (or an array) that was loaded and not called yet."""
 
     __slots__ = ("name", "owner")
     python_type = type(torch.Tensor.add)
 
-    def __init__(self, owner: TensorVariable, name: str) -> None:
+    def __init__(self, owner: Any, name: str) -> None:
         super().__init__()
         self.owner = owner
         self.name = name
 
     def describe(self) -> str:
-        return f"Tensor.{self.name}"
+        return f"{'Tensor' if isinstance(self.owner, TensorVariable) else 'ndarray'}.{self.name}"
 
     def tp_call(
         self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
-        return self.owner.call_method(tx, self.name, args, kwargs)
+        found: VariableTracker = self.owner.call_method(tx, self.name, args, kwargs)
+        return found
 
     def children(self) -> Sequence[VariableTracker]:
         return (self.owner,)

@@ -168,6 +168,8 @@ def frozen(value: Any, depth: int = 0) -> Any:
         return (type(value).__name__, value.name)
     if isinstance(value, (int, float, complex, str, bytes, type(None), torch.dtype, torch.device)):
         return value
+    if type(value).__name__ == "ndarray" and value.dtype.kind in "biufc":
+        return (str(value.dtype), torch.from_numpy(value.copy()))
     if type(value).__module__ == "numpy":
         return (type(value).__name__, value.tolist() if hasattr(value, "tolist") else repr(value))
     if isinstance(value, types.SimpleNamespace) or type(value).__module__.startswith("parity_"):
