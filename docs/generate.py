@@ -98,39 +98,10 @@ def engine() -> str:
 
 def plugin() -> str:
     """Markers, options, fixtures and names of the plugin."""
-    options = [
-        (f"`{o.flag}={o.metavar}`", f"`{o.dest}`", f"`{o.variable}`", o.help) for o in _options.OPTIONS
-    ]
-    options += [(f"`{o.flag}={o.metavar}`", "", f"`{o.variable}`", o.help) for o in _options.FILES]
-    strict = _options.STRICT
-    options.append(("", f"`{strict.dest}`", f"`{strict.variable}`", strict.help))
-    options += [
-        (
-            "`--dynacheck-update-baseline`",
-            "",
-            "",
-            "write what tests compile to the baseline's file instead of comparing with it",
-        ),
-        (
-            "`--dynacheck`",
-            "",
-            "",
-            "print a table of what each test compiled with this engine; judges and redirects nothing by itself",
-        ),
-        (
-            "`--dynacheck-fullgraph`",
-            "",
-            "",
-            "compile with fullgraph=True unless the marker allows graph breaks",
-        ),
-        (
-            "`--dynacheck-compare`",
-            "",
-            "",
-            "run each compiled call eagerly as well, on copies; what differs fails the test",
-        ),
-        ("", "`verbosity_dynacheck`", "", "verbosity of the reports; that of pytest by default"),
-    ]
+    options = [(f"`{_spelt(o)}`", f"`{o.dest}`", f"`{o.variable}`", o.help) for o in _options.OPTIONS]
+    options += [(f"`{_spelt(o)}`", "", f"`{o.variable}`", o.help) for o in _options.FILES]
+    options += [(f"`{flag}`", "", "", text) for flag, text in _options.ACTIONS.items()]
+    options.append(("", f"`{_options.VERBOSITY}`", "", _options.VERBOSITY_HELP))
     names = [(f"`{n}`", _first(getattr(pytest_dynacheck, n))) for n in pytest_dynacheck.__all__]
     return "\n".join(
         [
@@ -158,6 +129,10 @@ def plugin() -> str:
             _table(("name", "what it is"), names),
         ]
     )
+
+
+def _spelt(option: _options.Option) -> str:
+    return f"{option.flag}={option.metavar}" if option.metavar else option.flag
 
 
 def _fixtures() -> list[tuple[str, ...]]:

@@ -42,7 +42,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
     settings = config.stash[SESSION].settings
-    return None if settings.given else _summary.header(settings)
+    shown = config.get_verbosity() >= 0 and not config.getoption("no_header", False)
+    return _summary.header(settings) if shown and not settings.given else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

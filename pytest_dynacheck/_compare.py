@@ -19,6 +19,7 @@ from typing import Any
 
 from pytest_dynacheck._check import Outcome, same_run
 from pytest_dynacheck._sides import Difference, Same, clone, same_state, state_of, with_state
+from pytest_dynacheck._words import name_of
 
 _CUT = 100
 
@@ -108,9 +109,8 @@ class Comparison:
             same.values(eager.kwargs, kwargs, "keyword arguments")
             eager.same_state(same, fn)
         except Difference as difference:
-            name = getattr(fn, "__qualname__", type(fn).__qualname__)
             number = self.compared + self.left_out.total()
-            self.difference = f"call {number} of {name} differs from eager: {difference}"
+            self.difference = f"call {number} of {name_of(fn)} differs from eager: {difference}"
 
 
 def _calls(number: int) -> str:

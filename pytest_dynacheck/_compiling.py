@@ -8,6 +8,7 @@ from typing import Any
 from pytest_dynacheck._compare import Comparison
 from pytest_dynacheck._marks import Plan
 from pytest_dynacheck._options import Settings
+from pytest_dynacheck._words import name_of
 
 
 class Compiling:
@@ -23,7 +24,7 @@ class Compiling:
         self._compile = compile
         self._plan = plan
         self._settings = settings
-        self.made: list[str] = []
+        self._made: dict[str, None] = {}
         self.comparison = Comparison() if plan.other.get("compare", settings.compare) else None
 
     @property
@@ -40,6 +41,14 @@ class Compiling:
         """The configured backend, by name."""
         name = self._configured
         return name if isinstance(name, str) else getattr(name, "__name__", type(name).__name__)
+
+    @property
+    def uncalled(self) -> str:
+        """What to say of a test in which nothing compiled is called."""
+        if not self._made:
+            return "the test calls nothing that is compiled"
+        names = list(self._made)
+        return f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} compiled but never called"
 
     @property
     def fullgraph(self) -> bool | None:
@@ -78,5 +87,5 @@ class Compiling:
 
     def alone(self, fn: Callable[..., Any], **given: Any) -> Any:
         """The compiled form, whose calls aren't compared with eager ones: what is timed."""
-        self.made.append(getattr(fn, "__qualname__", type(fn).__qualname__))
+        self._made[name_of(fn)] = None
         return self._compile(fn, **self.keywords(given))

@@ -15,6 +15,7 @@ from pytest_dynacheck._budgets import BOUNDS, COUNTS, Mistake, allowances, limit
 from pytest_dynacheck._marks import Plan
 from pytest_dynacheck._public import BudgetExceeded
 from pytest_dynacheck._verdict import OVER, judge
+from pytest_dynacheck._words import name_of
 
 if TYPE_CHECKING:
     from dynacheck.report import Report
@@ -62,6 +63,8 @@ class Dynacheck:
             BudgetExceeded: when the block ends, if they didn't hold.
         """
         __tracebackhide__ = True
+        if not numbers:
+            raise pytest.UsageError(f"expect() takes at least one number: {', '.join((*COUNTS, *BOUNDS))}")
         plan = _plan(numbers, allow)
         plan.allow.update(self._run.plan.allow)
         plan.other.update(self._run.plan.other)
@@ -78,7 +81,7 @@ class Dynacheck:
         report = self._run.report_since(start)
         if of is not None:
             report = report.of(of)
-        verdict = judge(report, plan, vacuous=True)
+        verdict = judge(report, plan, vacuous=True, uncalled=_uncalled(of))
         if verdict.failed:
             self._run.show(report, verdict)
             place = f"{report.display_name(where[0])}:{where[1]}"
@@ -113,7 +116,7 @@ class Dynacheck:
             why = f": {causes[0]}" if causes else ""
             raise BudgetExceeded(f"not steady: call {number} of {call.function}{where} {what}{why}")
         if not report.calls:
-            raise BudgetExceeded("not steady: nothing compiled was called")
+            raise BudgetExceeded(f"not steady: {_uncalled(of)}")
 
     def check(
         self,
@@ -150,6 +153,12 @@ def _target(of: Any, name: str) -> Any:
     if of is not None and not callable(of):
         raise TypeError(f"{name}(of=) takes a compiled function or module, not {type(of).__name__}")
     return of
+
+
+def _uncalled(of: Any) -> str:
+    return (
+        "the block calls nothing that is compiled" if of is None else f"the block doesn't call {name_of(of)}"
+    )
 
 
 def _plan(numbers: Mapping[str, Any], allow: Any) -> Plan:

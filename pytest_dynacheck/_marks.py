@@ -26,13 +26,15 @@ _OTHER = (
 )
 
 LINES = (
-    "max_graphs(n): the test compiles at most n graphs, recompiles included.",
-    "max_graph_breaks(n): at most n places of the compiled code break the graph.",
-    "max_recompiles(n): at most n times a function is compiled again.",
-    "max_cache_entries(n): no function has more than n cache entries.",
+    "max_graphs(n): fail the test if it compiles nothing, or more than n graphs, recompiles included.",
+    "max_graph_breaks(n): fail the test if it compiles nothing, or more than n places break the graph.",
+    "max_recompiles(n): fail the test if it compiles nothing, or functions are compiled again more than n times.",
+    "max_cache_entries(n): fail the test if it compiles nothing, or a function has more than n cache entries.",
     "dynacheck(*, engine, backend, fullgraph, dynamic, device, compare, isolate, owner, allow, min_speedup, graphs, "
-    "graph_breaks, recompiles, cache_entries, max_graphs, max_graph_breaks, max_recompiles, max_cache_entries): how the "
-    "test compiles, exact numbers and bounds; allow: globs over cause keys, or {glob: at_most}.",
+    "graph_breaks, recompiles, cache_entries, max_graphs, max_graph_breaks, max_recompiles, max_cache_entries): "
+    "say how the test compiles, and what it may compile: exact numbers (graphs=2) or bounds (max_graphs=2). "
+    "compare=True also runs each call eagerly; allow excuses causes, as globs or {glob: at_most}; owner counts the "
+    "graph breaks of one package only.",
 )
 
 

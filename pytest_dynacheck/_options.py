@@ -70,8 +70,14 @@ def _number(text: str) -> int:
     return int(text)
 
 
+_PREFIX = "PYTEST_DYNACHECK_"
+
+
 class Option(NamedTuple):
-    """One option; its ini name is `dynacheck_<name>`, its environment variable `PYTEST_DYNACHECK_<NAME>`."""
+    """One option; its ini name is `dynacheck_<name>`, its environment variable `PYTEST_DYNACHECK_<NAME>`.
+
+    Without a metavar it is a switch: `--dynacheck-<name>` alone sets it.
+    """
 
     name: str
     read: Callable[[str], Any]
@@ -89,35 +95,44 @@ class Option(NamedTuple):
 
     @property
     def variable(self) -> str:
-        return f"PYTEST_DYNACHECK_{self.name.upper()}"
+        return _PREFIX + self.name.upper()
 
 
 OPTIONS = (
     Option("engine", _choice(*ENGINES), "ENGINE", "bundled",
-           "what compiles and is watched: bundled (this plugin's own), torch (the installed torch.compile)"),
+           "what compiles and is watched: bundled (this plugin's own; default) or torch (the installed torch.compile)"),
     Option("backend", str, "NAME", "eager",
-           "backend for tests that name none or inductor; as-written changes nothing (default: eager)"),
-    Option("device", _device, "DEVICE", "auto", "device of dynacheck_device: auto, cpu, cuda, cuda:n"),
-    Option("dynamic", _dynamic, "BOOL", None, "dynamic= for compiles that say nothing: true, false, auto"),
+           "backend of compiles that name none or inductor (default: eager); as-written changes nothing"),
+    Option("device", _device, "DEVICE", "auto",
+           "device of dynacheck_device: auto (default: a GPU if there is one), cpu, cuda, cuda:n"),
+    Option("dynamic", _dynamic, "BOOL", None, "dynamic= of compiles that don't say: true, false, auto (default)"),
+    Option("fullgraph", _flag, "", False,
+           "compile with fullgraph=True in tests under test, unless the marker allows graph breaks"),
+    Option("compare", _flag, "", False,
+           "in tests under test, run each compiled call eagerly as well, on copies; what differs fails the test"),
     Option("isolate", _choice(*ISOLATE), "WHICH", "marked",
-           "tests that start clean and leave nothing: marked (those under test), all, off"),
-    Option("max_graphs", _number, "N", None, "graphs allowed in tests without a marker of their own"),
-    Option("max_graph_breaks", _number, "N", None, "places with a graph break allowed in such tests"),
-    Option("max_recompiles", _number, "N", None, "recompiles allowed in such tests"),
-    Option("max_cache_entries", _number, "N", None, "cache entries of one function allowed in such tests"),
+           "tests that start clean and leave nothing: marked (default: those under test), all, off"),
+    Option("strict", _flag, "", False,
+           "fail on what is only noted otherwise: a recompile budget that proves nothing, a test the baseline lacks"),
+    Option("max_graphs", _number, "N", None, "graphs allowed in a test that has no marker of its own"),
+    Option("max_graph_breaks", _number, "N", None, "places with a graph break allowed in such a test"),
+    Option("max_recompiles", _number, "N", None, "recompiles allowed in such a test"),
+    Option("max_cache_entries", _number, "N", None, "cache entries of one function allowed in such a test"),
 )  # fmt: skip
-STRICT = Option(
-    "strict", _flag, "BOOL", False, "notes (a recompile budget that proves nothing) fail the test"
-)
-
-
 FILES = (
     Option("baseline", _file, "FILE", None,
-           "what tests compiled when FILE was written; more than that fails, and so does another cause"),
+           "compare with what tests compiled when FILE was written: more than that fails, and so does another cause"),
     Option("json", _file, "FILE", None, "write what tests compiled to FILE, as JSON"),
     Option("html", _file, "FILE", None, "write the same as a page that needs nothing else"),
 )  # fmt: skip
 """What a run reads and writes: given on the command line or by the environment, not in the ini file."""
+ACTIONS = {
+    "--dynacheck": "print a table of what each test compiled with this engine; judges and redirects nothing by itself",
+    "--dynacheck-update-baseline": "write what tests compile to the baseline's FILE instead of comparing with it",
+}
+"""What one run is asked to do: on the command line only."""
+VERBOSITY = "verbosity_dynacheck"
+VERBOSITY_HELP = "verbosity of dynacheck's reports: auto (default: that of pytest) or a whole number"
 
 
 class Settings:
@@ -128,8 +143,6 @@ class Settings:
         values: dict[str, tuple[Any, str]],
         *,
         observe: bool,
-        fullgraph: bool,
-        compare: bool,
         update_baseline: bool,
         engines: Mapping[str, Make],
     ) -> None:
@@ -137,8 +150,8 @@ class Settings:
         self.update_baseline = update_baseline
         self.engines = engines
         self.observe = observe
-        self.fullgraph = fullgraph
-        self.compare = compare
+        self.fullgraph: bool = self["fullgraph"]
+        self.compare: bool = self["compare"]
         self.defaults = {
             name.removeprefix("max_"): Limit(name.removeprefix("max_"), value, False, origin)
             for name in BOUNDS
@@ -160,40 +173,34 @@ class Settings:
     @property
     def given(self) -> bool:
         """True if anything was set."""
-        return (
-            self.observe
-            or self.fullgraph
-            or self.compare
-            or any(o != "default" for _, o in self._values.values())
-        )
+        return self.observe or any(origin != "default" for _, origin in self._values.values())
 
 
 def add(parser: pytest.Parser) -> None:
     """Register the options, their ini twins and the verbosity."""
     group = parser.getgroup("dynacheck", "compile stability (pytest-dynacheck)")
-    group.addoption(
-        "--dynacheck", action="store_true", default=False, dest="dynacheck",
-        help="print a table of what each test compiled with this engine; judges and redirects nothing by itself",
-    )  # fmt: skip
-    group.addoption(
-        "--dynacheck-fullgraph", action="store_true", default=False, dest="dynacheck_fullgraph",
-        help="compile with fullgraph=True in tests under test, unless the marker allows graph breaks",
-    )  # fmt: skip
-    group.addoption(
-        "--dynacheck-compare", action="store_true", default=False, dest="dynacheck_compare",
-        help="in tests under test, run each compiled call eagerly as well, on copies; what differs fails the test",
-    )  # fmt: skip
-    group.addoption(
-        "--dynacheck-update-baseline", action="store_true", default=False, dest="dynacheck_update_baseline",
-        help="write what tests compile to the baseline's FILE instead of comparing with it",
-    )  # fmt: skip
+    for flag, text in ACTIONS.items():
+        dest = flag.removeprefix("--").replace("-", "_")
+        group.addoption(flag, action="store_true", default=False, dest=dest, help=text)
     for option in (*OPTIONS, *FILES):
-        group.addoption(option.flag, default=None, dest=option.dest, metavar=option.metavar, help=option.help)
-    for option in (*OPTIONS, STRICT):
-        parser.addini(option.dest, f"{option.help} (environment: {option.variable})", default=None)
-    parser.addini(
-        "verbosity_dynacheck", "verbosity of dynacheck's reports (default: that of pytest)", default="auto"
-    )
+        form: dict[str, Any] = {"metavar": option.metavar} if option.metavar else _SWITCH
+        group.addoption(option.flag, default=None, dest=option.dest, help=option.help, **form)
+    for option in OPTIONS:
+        native = {_number: int, _flag: bool, _dynamic: bool}.get(option.read)
+        _add_ini(parser, option.dest, f"{option.help} (environment: {option.variable})", native, None)
+    _add_ini(parser, VERBOSITY, VERBOSITY_HELP, int, "auto")
+
+
+_SWITCH = {"action": "store_const", "const": "true"}
+
+
+def _add_ini(parser: pytest.Parser, name: str, text: str, native: type | None, default: str | None) -> None:
+    """Text, or a value of TOML's own where pytest (from 9.2 on) can be told so."""
+    kind: Any = "string" if native is None or _PYTEST < (9, 2) else native | str
+    parser.addini(name, text, kind, default=default)
+
+
+_PYTEST = tuple(int(part) for part in pytest.__version__.split(".")[:2])
 
 
 def read(config: pytest.Config) -> Settings:
@@ -204,19 +211,15 @@ def read(config: pytest.Config) -> Settings:
     """
     found = engines(config)
     options = [o._replace(read=_choice(*found)) if o.name == "engine" else o for o in OPTIONS]
-    values = {option.name: _find(config, option) for option in (*options, STRICT, *FILES)}
+    _check_variables(config)
     settings = Settings(
-        values,
+        {option.name: _find(config, option) for option in (*options, *FILES)},
         observe=bool(config.getoption("dynacheck", False)),
-        fullgraph=bool(config.getoption("dynacheck_fullgraph", False)),
-        compare=bool(config.getoption("dynacheck_compare", False)),
         engines=found,
         update_baseline=bool(config.getoption("dynacheck_update_baseline", False)),
     )
     if settings.update_baseline and settings["baseline"] is None:
         raise pytest.UsageError("--dynacheck-update-baseline needs --dynacheck-baseline=FILE")
-    _check_verbosity(config)
-    _check_engine_variables()
     return settings
 
 
@@ -227,10 +230,17 @@ def _find(config: pytest.Config, option: Option) -> tuple[Any, str]:
     given = os.environ.get(option.variable)
     if given:
         return _read(option, given, f"environment variable {option.variable}={given}"), option.variable
-    given = None if option in FILES else config.getini(option.dest)
+    given = None if option in FILES else _ini(config, option.dest)
     if given is not None and given != "":
         return _read(option, str(given), f"ini option {option.dest} = {given}"), f"ini {option.dest}"
     return option.default, "default"
+
+
+def _ini(config: pytest.Config, name: str) -> Any:
+    try:
+        return config.getini(name)
+    except TypeError as error:  # pytest 9.0 and 9.1, whose own TOML files hold other types than text
+        raise pytest.UsageError(f"{error}; write it in quotes") from None
 
 
 def _read(option: Option, text: str, where: str) -> Any:
@@ -240,20 +250,29 @@ def _read(option: Option, text: str, where: str) -> Any:
         raise pytest.UsageError(f"{where}: {error}") from None
 
 
-def _check_verbosity(config: pytest.Config) -> None:
-    text = str(config.getini("verbosity_dynacheck"))
+def _check_variables(config: pytest.Config) -> None:
+    """Refuse what can't be meant, before anything is collected: the engine reads its variables too late for that."""
+    text = str(_ini(config, VERBOSITY))
     if text != "auto" and not re.fullmatch(r"-?\d+", text):
-        raise pytest.UsageError(f"ini option verbosity_dynacheck = {text}: expected auto or a whole number")
-
-
-def _check_engine_variables() -> None:
-    """The engine reads its variables at its first compile, which is too late to stop a run."""
+        raise pytest.UsageError(f"ini option {VERBOSITY} = {text}: expected auto or a whole number")
+    ours = {option.name: option.variable for option in (*OPTIONS, *FILES)}
+    for variable in sorted(os.environ):
+        if variable.startswith(_PREFIX) and variable not in ours.values():
+            near = difflib.get_close_matches(variable.removeprefix(_PREFIX).lower(), ours, 1)
+            hint = f"did you mean {ours[near[0]]}?" if near else f"there are {', '.join(ours.values())}"
+            raise pytest.UsageError(f"environment variable {variable}: there is no such option; {hint}")
     if not any(name.startswith("DYNACHECK_") for name in os.environ):
         return
     try:
-        importlib.import_module("dynacheck.artifacts").check_environment()
+        misspelt = importlib.import_module("dynacheck.artifacts").check_environment()
     except ValueError as error:
         raise pytest.UsageError(f"environment variable {error}") from None
+    if not hasattr(config, "workerinput"):
+        try:
+            for sentence in misspelt:
+                config.issue_config_time_warning(pytest.PytestConfigWarning(sentence), stacklevel=2)
+        except pytest.PytestConfigWarning as error:  # where warnings are errors
+            raise pytest.UsageError(str(error)) from None
 
 
 def check_backend(settings: Settings, backends: Callable[[], Iterable[str]]) -> None:

@@ -76,7 +76,12 @@ class Results:
         found = [r for r in self.all.values() if r.under_test or r.compiled or r.leaks]
         return sorted(found, key=lambda result: result.nodeid)
 
-    def verdicts(self) -> dict[str, int]:
-        """How many tests under test got each verdict, in the order of VERDICTS, without zeros."""
-        found = Counter(r.data["verdict"] for r in self.under_test if r.data is not None)
+    def verdicts(self, *, expected: bool = True) -> dict[str, int]:
+        """How many tests under test got each verdict, in the order of VERDICTS, without zeros.
+
+        Args:
+            expected: count those too whose failure an xfail marker expects.
+        """
+        judged = [r for r in self.under_test if expected or r.outcome != "xfailed"]
+        found = Counter(r.data["verdict"] for r in judged if r.data is not None)
         return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}

@@ -29,7 +29,7 @@ class Session:
     def __init__(self, settings: Settings, root: str) -> None:
         self.settings = settings
         self.baseline = None if settings["baseline"] is None else _baseline.load(settings)
-        self._root = root
+        self.root = root
         self._engines: dict[str, Engine] = {}
         self.redirection = Redirection()
         self.current: TestRun | None = None
@@ -43,7 +43,7 @@ class Session:
         """
         name = name or str(self.settings["engine"])
         if name not in self._engines:
-            self._engines[name] = load(self.settings.engines[name], self._root)
+            self._engines[name] = load(self.settings.engines[name], self.root)
         return self._engines[name]
 
     @property
@@ -138,7 +138,8 @@ class TestRun:
                 engine.reset()
                 self._stack.callback(engine.reset)
         if self.observes:
-            self._watched = self._stack.enter_context(engine.record())
+            with without_capture(keep=False):  # the first recording may compile something
+                self._watched = self._stack.enter_context(engine.record())
         if self.plan.under_test:
             self._stack.enter_context(self._strict_engine())
             self._stack.callback(session.redirection.stop)
@@ -220,7 +221,7 @@ class TestRun:
             self.report,
             self.plan,
             vacuous=asked and not self.expects_nothing,
-            made=self.compiling.made,
+            uncalled=self.compiling.uncalled,
             strict=self.session.settings["strict"],
         )
         if self.notes:

@@ -30,10 +30,10 @@ class Summary:
         return self.session.settings
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        table = self._table(terminalreporter) if self.settings.observe else []
-        if table:
-            terminalreporter.section("dynacheck", sep="-")
-            for row in table:
+        rows = table([r for r in self.results.told if r.data is not None]) if self.settings.observe else []
+        if rows:
+            terminalreporter.write_sep("-", "dynacheck")
+            for row in rows:
                 terminalreporter.write_line(row)
         for note in self._notes():
             terminalreporter.write_line(f"dynacheck: {note}")
@@ -43,7 +43,7 @@ class Summary:
             terminalreporter.write_line(f"dynacheck: {told}")
         line = summary_line(self.results)
         if line is not None:
-            good = set(self.results.verdicts()) <= {OK}
+            good = set(self.results.verdicts(expected=False)) <= {OK}
             terminalreporter.write_line(line, green=good, red=not good)
 
     def _notes(self) -> list[str]:
@@ -65,12 +65,9 @@ class Summary:
             for result in results
             if result.data is not None and result.data["benchmark"]
         ]
-        asked = {
-            "--dynacheck-fullgraph": self.settings.fullgraph,
-            "--dynacheck-compare": self.settings.compare,
-        }
         if not self.results.under_test:
-            notes += [f"{flag} met no test under test" for flag, given in asked.items() if given]
+            origins = [self.settings.origin(name) for name in ("fullgraph", "compare")]
+            notes += [f"{flag} met no test under test" for flag in origins if flag.startswith("--")]
         notes += self._unknown() + self._not_compared()
         problem = self.session.redirection.problem
         if problem is not None:
@@ -96,11 +93,6 @@ class Summary:
             if names
         ]
 
-    def _table(self, terminal: pytest.TerminalReporter) -> list[str]:
-        """A row per test that was under test or compiled something."""
-        rows = [r for r in self.results.told if r.data is not None]
-        return table(rows, terminal.config.get_terminal_writer().fullwidth)
-
 
 def summary_line(results: Results) -> str | None:
     """`dynacheck: 41 tests, 3 over budget, 2 compiled nothing`; None if no test was under test."""
@@ -108,7 +100,11 @@ def summary_line(results: Results) -> str | None:
     if not tests:
         return None
     parts = [f"{len(tests)} tests" if len(tests) > 1 else "1 test"]
-    parts += [f"{number} {WORDS[kind]}" for kind, number in results.verdicts().items() if kind != OK]
+    unexpected = results.verdicts(expected=False)
+    for kind, number in results.verdicts().items():
+        if kind != OK:
+            xfailed = number - unexpected.get(kind, 0)
+            parts.append(f"{number} {WORDS[kind]}" + (f" ({xfailed} expected)" if xfailed else ""))
     engines = sorted({f"engine {data['engine']}, backend {data['backend']}" for data in tests})
     return f"dynacheck: {', '.join(parts)} ({'; '.join(engines)})"
 
@@ -139,34 +135,28 @@ _COLUMNS = {
 }
 
 
-def table(results: Sequence[Result], width: int) -> list[str]:
-    """Numbers of each test in columns, its verdict last; long names are cut in their middle.
+def table(results: Sequence[Result]) -> list[str]:
+    """Numbers of each test in columns and its verdict; names come last, so that none needs cutting.
 
     Args:
         results: tests about which something is known.
-        width: of the terminal.
     """
     if not results:
         return []
-    cells = []
+    rows = [(*_COLUMNS, "verdict", "test")]
     for result in results:
         data = result.data or {}
         counts = [data["counts"][name] for name in _COLUMNS.values()]
         verdict = WORDS[data["verdict"]] if data["verdict"] else "" if data["under_test"] else "not judged"
-        cells.append(["?" if n is None else str(n) for n in counts] + [verdict])
-    numbers = sum(len(column) + 2 for column in _COLUMNS)
-    room = max(20, width - numbers - 2 - max(len(row[-1]) for row in cells) - 1)
-    names = [_cut(result.nodeid, room) for result in results]
-    longest = max(map(len, names))
-    lines = [f"{'test':<{longest}}  {'  '.join(_COLUMNS)}"]
-    for name, row in zip(names, cells, strict=True):
-        aligned = "  ".join(f"{n:>{len(column)}}" for n, column in zip(row, _COLUMNS, strict=False))
-        lines.append(f"{name:<{longest}}  {aligned}  {row[-1]}".rstrip())
-    return lines
-
-
-def _cut(name: str, room: int) -> str:
-    if len(name) <= room:
-        return name
-    end = room * 2 // 3
-    return f"{name[: room - end - 1]}…{name[len(name) - end :]}"
+        rows.append((*("?" if n is None else str(n) for n in counts), verdict, result.nodeid))
+    widest = max(len(row[-2]) for row in rows)
+    return [
+        "  ".join(
+            [
+                *(f"{n:>{len(c)}}" for n, c in zip(row, _COLUMNS, strict=False)),
+                f"{row[-2]:<{widest}}",
+                row[-1],
+            ]
+        )
+        for row in rows
+    ]

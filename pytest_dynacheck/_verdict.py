@@ -49,16 +49,14 @@ class Verdict(NamedTuple):
         return self.kind != OK
 
 
-def judge(
-    report: Any, plan: Plan, *, vacuous: bool, made: Sequence[str] = (), strict: bool = False
-) -> Verdict:
+def judge(report: Any, plan: Plan, *, vacuous: bool, uncalled: str = "", strict: bool = False) -> Verdict:
     """The verdict on what a test did.
 
     Args:
         report: the engine's Report of the test's own part.
         plan: limits, allowances and owner.
         vacuous: compiling nothing, or ending in eager, is a fault.
-        made: names of the callables that were compiled, to say which was never called.
+        uncalled: what to say if nothing compiled was called.
         strict: notes count as faults.
     """
     allow = Allowances(plan.allow)
@@ -71,7 +69,7 @@ def judge(
     if eager and vacuous:
         kind = EAGER if kind == OK else kind
         lines += eager
-    nothing = None if eager else _nothing(report, plan, made)
+    nothing = None if eager else _nothing(report, plan, uncalled)
     if nothing and vacuous and not allow.excuses(NOTHING_COMPILED):
         kind = NOTHING if kind == OK else kind
         lines.append(nothing)
@@ -148,7 +146,7 @@ def _eager(report: Any, allow: Allowances) -> list[str]:
     return out
 
 
-def _nothing(report: Any, plan: Plan, made: Sequence[str]) -> str | None:
+def _nothing(report: Any, plan: Plan, uncalled: str) -> str | None:
     """What to say if nothing was compiled or served, None if something was (or nothing was wanted)."""
     limit = plan.limits.get("graphs")
     if limit is not None and limit.number == 0:
@@ -162,9 +160,7 @@ def _nothing(report: Any, plan: Plan, made: Sequence[str]) -> str | None:
             "nothing was compiled: the compiled code has no tensor operation that could be put into a graph"
             + _own_modules(report)
         )
-    if made:
-        return f"nothing was compiled: {', '.join(dict.fromkeys(made))} was compiled but never called"
-    return "nothing was compiled: the test calls nothing that is compiled"
+    return f"nothing was compiled: {uncalled}"
 
 
 def _own_modules(report: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pytest_dynacheck._verdict import DIFFERS, EAGER, NOTHING, OK, OVER, UNKNOWN, counted
 
@@ -24,3 +25,10 @@ def one_line(counts: Mapping[str, int | None]) -> str:
     if counts["eager_runs"]:
         parts.append(f"{counts['eager_runs']} eager runs" if counts["eager_runs"] > 1 else "1 eager run")
     return ", ".join(parts)
+
+
+def name_of(fn: Any) -> str:
+    """What a user calls a function, a module or the compiled form of one."""
+    fn = getattr(fn, "_orig_mod", fn)
+    name: str = getattr(fn, "__qualname__", type(fn).__qualname__)
+    return name.rpartition("<locals>.")[2]

@@ -47,15 +47,21 @@ class Writing:
             try:
                 self.told += step(path)
             except Exception as error:
-                self.failed.append(f"--dynacheck-{option}: {path}: {type(error).__name__}: {error}")
+                why = f"{type(error).__name__}: {error}".replace(str(path), self._name(path))
+                self.failed.append(f"--dynacheck-{option}: {self._name(path)}: {why}")
+
+    def _name(self, path: Path) -> str:
+        """The file as it is called from where the tests' names start."""
+        root = self._session.root
+        return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
     def _json_step(self, path: Path) -> list[str]:
         _files.write(path, _json.text(self._document()))
-        return [f"wrote {path}"]
+        return [f"wrote {self._name(path)}"]
 
     def _html_step(self, path: Path) -> list[str]:
         _files.write(path, _html.page(self._document()))
-        return [f"wrote {path}"]
+        return [f"wrote {self._name(path)}"]
 
     def _document(self) -> dict[str, Any]:
         return _json.document(self._results, self._session.settings, self._session.redirection.problem)
@@ -79,10 +85,10 @@ class Writing:
         }
         new = _baseline.updated(old, found, gone, self._written_with())
         if new.text() == old.text():
-            return [f"{path} is up to date"]
+            return [f"{self._name(path)} is up to date"]
         _files.write(path, new.text())
         added, changed, dropped = new.differences(old)
-        return [f"wrote {path}: {added} new, {changed} changed, {dropped} dropped"]
+        return [f"wrote {self._name(path)}: {added} new, {changed} changed, {dropped} dropped"]
 
     def _written_with(self) -> dict[str, str]:
         settings = self._session.settings

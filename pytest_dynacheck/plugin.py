@@ -58,6 +58,7 @@ def activate(config: pytest.Config) -> None:
     config.pluginmanager.import_plugin(_ACTIVE)
 
 
+@pytest.hookimpl(tryfirst=True)  # before the terminal asks what there is to say about what was collected
 def pytest_collection_finish(session: pytest.Session) -> None:
     settings = session.config.stash[_options.SETTINGS]
     if any(_marks.is_under_test(item, settings) for item in session.items):
@@ -66,7 +67,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture
 def dynacheck(request: pytest.FixtureRequest) -> Dynacheck:
-    """Compile, look at what was compiled so far, and expect numbers of a block."""
+    """Compile, look at what was compiled so far, and expect numbers of a block.
+
+    compile(fn) compiles as torch.compile does; report is what happened so far;
+    expect(...) and steady() hold for a `with` block; check(fn, calls) compares
+    compiled calls with eager ones.
+    """
     run = request.node.stash.get(_marks.RUN, None)
     if run is None or not run.plan.under_test:
         pytest.fail(

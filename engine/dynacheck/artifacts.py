@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -124,6 +125,7 @@ class _Switchboard:
     def __init__(self) -> None:
         self.on: frozenset[str] = frozenset()
         self.read_settings = False
+        self.told = False
         self.handler: logging.Handler | None = None
 
     def observe(self, event: ev.Event) -> None:
@@ -187,13 +189,18 @@ def _named_by(text: str) -> frozenset[str]:
     return _checked(names, f"DYNACHECK_LOGS={text!r}")
 
 
-def check_environment() -> None:
+def check_environment() -> list[str]:
     """Read every `DYNACHECK_` variable without setting anything.
+
+    Returns:
+        A sentence for each that is one of ours misspelt, if nobody has been told.
 
     Raises:
         ValueError: a variable's value doesn't fit its option.
     """
     _named_by(config.from_environment().logs)
+    told, _switchboard.told = _switchboard.told, True
+    return [] if told else config.misspelt()
 
 
 def start_from_settings() -> None:
@@ -205,6 +212,8 @@ def start_from_settings() -> None:
     if _switchboard.read_settings:
         return
     _switchboard.read_settings = True
+    for sentence in check_environment():
+        warnings.warn(sentence, stacklevel=2)
     names = _named_by(str(config.get("logs")))
     if names:
         _switchboard.switch(names)

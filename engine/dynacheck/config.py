@@ -113,6 +113,26 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> Config:
     return Config(**found)
 
 
+def misspelt(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """A sentence for each variable that is almost one of ours; other tools may have variables of that prefix.
+
+    Example:
+        >>> misspelt({"DYNACHECK_RECOMPLE_LIMIT": "2", "DYNACHECK_ROOT": "/"})
+        ['environment variable DYNACHECK_RECOMPLE_LIMIT is ignored; did you mean DYNACHECK_RECOMPILE_LIMIT?']
+    """
+    names = [f"DYNACHECK_{name.upper()}" for name in _FIELDS]
+    near = {
+        name: difflib.get_close_matches(name, names, 1, cutoff=0.85)
+        for name in sorted(environ)
+        if name.startswith("DYNACHECK_") and name not in names
+    }
+    return [
+        f"environment variable {name} is ignored; did you mean {found[0]}?"
+        for name, found in near.items()
+        if found
+    ]
+
+
 _GUARDED = frozenset(name for name, spec in _FIELDS.items() if spec.metadata["guarded"])
 
 

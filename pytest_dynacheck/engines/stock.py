@@ -35,6 +35,7 @@ from dynacheck.guards.state import AmbientState
 
 from pytest_dynacheck.engines import stock_values as values
 from pytest_dynacheck.engines.stock_records import (
+    OTHER_THREAD,
     Attempt,
     Break,
     Call,
@@ -63,12 +64,18 @@ class _Thread(threading.local):
     def call(self) -> Call | None:
         return next((call for call in self.regions if call is not None), None)
 
+    def looked_at(self) -> None:
+        """The frame whose guards just failed wasn't left to run eagerly."""
+        if self.call is not None and self.call.refused:
+            self.call.refused.pop()
+
 
 _here = _Thread()
 _lock = threading.RLock()
 _recorders: list[tuple[Recorder, bool]] = []
 _undo: list[Callable[[], None]] = []
 _snapshots: dict[tuple[CodeType, str], Taken] = {}
+_given_up: dict[CodeType, Any] = {}
 _numbers = itertools.count(1)
 _LOOP_OR_BLOCK = ("graph break in loop", "Graph break under GenericContextWrappingVariable")
 _silent: frozenset[str] | None = None
@@ -141,12 +148,11 @@ def _user_place(stack: tuple[tuple[str, int, str], ...]) -> tuple[str, int, str]
     return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
 
 
-def _break(code: CodeType, error: Any, message: str, *, skipped: bool = False, raised: bool = False) -> Break:
+def _break(code: CodeType, error: Any, message: str, *, skipped: bool = False) -> Break:
     stack = _stack_of(error) or ((code.co_filename, code.co_firstlineno, code.co_name),)
     file, line, _ = stack[-1]
     return Break(
-        file, line, _reason(error), message, code.co_name, stack, _user_place(stack), skipped, raised,
-        _builtin(error),
+        file, line, _reason(error), message, code.co_name, stack, _user_place(stack), skipped, _builtin(error),
     )  # fmt: skip
 
 
@@ -160,12 +166,14 @@ def _watch_frames() -> None:
 
     def make(original: Any) -> Any:
         def attempt(self: Any, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
-            current = Attempt(frame.f_code, sys._getframe(1))
+            answered = _again(frame.f_code, convert_frame.input_codes)
+            if answered is not None:
+                return answered
+            current = Attempt(frame.f_code, sys._getframe(1), len(_entries(frame.f_code)))
             if any(wants for _, wants in _recorders):
                 _watch_guards(self.hooks)
             _here.attempts.append(current)
-            if _here.call is not None and _here.call.refused:
-                _here.call.refused.pop()  # it was looked at after all
+            _here.looked_at()
             result, started = None, time.perf_counter()
             current.state = AmbientState.now()
             try:
@@ -177,11 +185,40 @@ def _watch_frames() -> None:
                 _here.attempts.pop()
                 current.seconds = time.perf_counter() - started
                 _finish(current, result)
+            if current.gave_up:
+                # torch would mark the code, so that nobody sees it run eagerly from now on
+                result.apply_to_code = False
+                _given_up[frame.f_code] = result
             return result
 
         return attempt
 
     _patch(convert_frame.CatchErrorsWrapper, "__call__", make)
+
+
+def _again(code: CodeType, looked_at: Any) -> Any:
+    """What torch answered about a frame that it gave up at a break earlier; None if it is to look at the frame.
+
+    Args:
+        code: the frame's.
+        looked_at: codes that torch has looked at since it was reset.
+    """
+    if code not in _given_up:
+        return None
+    if code not in looked_at:
+        del _given_up[code]
+        return None
+    _here.looked_at()
+    for recorder, _ in _recorders:
+        recorder.gave_up(code, _here.call)
+    return _given_up[code]
+
+
+def _entries(code: CodeType) -> Sequence[Any]:
+    found: Sequence[Any] = importlib.import_module("torch._C._dynamo.eval_frame")._debug_get_cache_entry_list(
+        code
+    )
+    return found
 
 
 def _watch_translations() -> None:
@@ -302,7 +339,7 @@ def _failure(entry: Any, code: CodeType, f_locals: Any, backend: Any) -> Failure
     info = manager.check_verbose(f_locals)
     if info.result:
         other = manager.cache_entry.backend != backend
-        return Failure(name, "another backend" if other else "no guard failed", other_region=other)
+        return Failure(name, "another backend" if other else OTHER_THREAD, other_region=other)
     parts = list(info.verbose_code_parts)
     failed = parts[0] if len(parts) == 1 else next((part for part in parts if _fails(part, scope)), "")
     guard = failed.partition("  # ")[0].rstrip()  # torch appends the user's line
@@ -380,12 +417,13 @@ def _finish(attempt: Attempt, result: Any) -> None:
     """Turns a finished attempt into records for every recorder."""
     code, call = attempt.code, _here.call
     guarded = None if result is None else result.guarded_code
-    if attempt.unlogged is not None:
-        raised = attempt.error is not None
-        attempt.breaks.append(
-            _break(code, attempt.unlogged, str(attempt.unlogged), skipped=not raised, raised=raised)
-        )
+    if attempt.error is not None:
+        attempt.breaks.clear()  # nothing resumes or goes on eagerly after an error
+    elif attempt.unlogged is not None:
+        attempt.breaks.append(_break(code, attempt.unlogged, str(attempt.unlogged), skipped=True))
     if guarded is not None:
+        if attempt.recompile is None and len(_entries(code)) > attempt.entries_before:
+            attempt.recompile = (Failure("", OTHER_THREAD),)
         attempt.entry = Entry(code, str(guarded.compile_id), bool(attempt.graphs))
         attempt.graphs = [replace(graph, kept=True) for graph in attempt.graphs]
         _snapshots[code, attempt.entry.compile_id] = Taken(attempt.guards, attempt.state)
@@ -398,7 +436,7 @@ def _finish(attempt: Attempt, result: Any) -> None:
         attempt.tried,
         attempt.translated,
         added,
-        given_up=not added and bool(attempt.breaks),
+        given_up=not added and bool(attempt.breaks) and attempt.error is None,
         limit=type(attempt.error).__name__ == "FailOnRecompileLimitHit"
         or (not added and getattr(getattr(strategy, "cur_action", None), "name", "") == "RUN_ONLY"),
         skip_reason=getattr(result, "skip_reason", None),
@@ -443,6 +481,18 @@ def _remove() -> None:
     while _undo:
         _undo.pop()()
     _snapshots.clear()
+    _leave(_given_up)
+    _given_up.clear()
+
+
+def _leave(given_up: dict[CodeType, Any], *, seen: bool = False) -> None:
+    """Marks codes as torch marks what it gave up, or takes the mark off them, so that they are seen to run."""
+    looked_at = _torch("convert_frame").input_codes if given_up else ()
+    for code, answer in given_up.items():
+        if code in looked_at:
+            kinds = _torch("types")
+            default = kinds.FrameExecStrategy(kinds.FrameAction.DEFAULT, kinds.FrameAction.DEFAULT)
+            _torch("eval_frame").set_code_exec_strategy(code, default if seen else answer.frame_exec_strategy)
 
 
 def _probe(missing: frozenset[str]) -> frozenset[str]:
@@ -517,7 +567,7 @@ def record(
 def paused() -> Iterator[None]:
     """Torch is as it is when nobody records, until the block ends; recorders then go on with what they have."""
     with _lock:
-        waiting, snapshots = list(_recorders), dict(_snapshots)
+        waiting, snapshots, given_up = list(_recorders), dict(_snapshots), dict(_given_up)
         _recorders.clear()
         if waiting:
             _remove()
@@ -529,3 +579,5 @@ def paused() -> Iterator[None]:
                 _install()
             _recorders[:0] = waiting
             _snapshots.update(snapshots)
+            _given_up.update(given_up)
+            _leave(given_up, seen=True)

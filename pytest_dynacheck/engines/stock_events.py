@@ -16,7 +16,7 @@ from dynacheck.counting import through_wrapper
 from dynacheck.report import codes_of
 
 from pytest_dynacheck._redirect import subject
-from pytest_dynacheck.engines.stock_records import Attempt, Break, Call, Failure, Recorder
+from pytest_dynacheck.engines.stock_records import OTHER_THREAD, Attempt, Break, Call, Failure, Recorder
 from pytest_dynacheck.engines.stock_spelling import spelled
 from pytest_dynacheck.engines.stock_values import Change
 
@@ -63,7 +63,6 @@ class EventRecorder(Recorder):
     def __init__(self, silent: frozenset[str]) -> None:
         super().__init__(silent)
         self.events: list[ev.Event] = []
-        self._given_up: set[CodeType] = set()
         self._limited: dict[CodeType, tuple[CodeType, int] | None] = {}
 
     def opened(self, call: Call, caller: FrameType) -> None:
@@ -87,8 +86,16 @@ class EventRecorder(Recorder):
         for place in call.refused:
             limited = [code for code, where in self._limited.items() if where == place]
             yield from ((code, "limit", reasons.LIMIT.id) for code in limited[-1:])
-        if call.outcome == "eager" and own in self._given_up:
-            yield own, "skip", reasons.BREAK_NOT_RESUMABLE.id
+
+    def gave_up(self, code: CodeType, call: Call | None) -> None:
+        if call is not None and code in call.given_up:
+            return  # one record per code object and call
+        number, target = 0, None
+        if call is not None:
+            call.given_up.add(code)
+            number, target = call.number, _target(call.target)
+        why = reasons.BREAK_NOT_RESUMABLE.id
+        self.events.append(ev.RanEagerly(own_ref(code, target), "skip", why, call=number))
 
     def add(self, attempt: Attempt, call: Call | None) -> None:
         super().add(attempt, call)
@@ -96,8 +103,8 @@ class EventRecorder(Recorder):
         target = None if call is None else _target(call.target)
         self.events += _Telling(attempt, number, target).events()
         frame, code = attempt.frame, attempt.code
-        if frame is not None and frame.given_up and attempt.error is None:
-            self._given_up.add(code_ref(code).code or code)
+        if attempt.gave_up:
+            self.gave_up(code, call)
         if frame is not None and frame.limit:
             caller = attempt.caller
             self._limited[code] = None if caller is None else (caller.f_code, caller.f_lasti)
@@ -129,7 +136,7 @@ class _Telling:
                 graph.seconds,
                 call=self.call,
             )
-        gave_up = attempt.frame.given_up
+        gave_up = attempt.gave_up
         for found in attempt.breaks:
             yield self._break(found, gave_up and found is attempt.breaks[-1])
         if attempt.entry is not None:
@@ -139,8 +146,6 @@ class _Telling:
         elif gave_up:
             why = reasons.BREAK_NOT_RESUMABLE.id
             yield ev.FrameSkipped(self.ref, why, "", (), True, call=self.call)
-            if not attempt.breaks[-1].raised:
-                yield ev.RanEagerly(self.ref, "skip", why, call=self.call)
         elif attempt.tried and attempt.translated and self.ref == self.target:
             # frames without tensors that are called below it (a print that is captured) are nobody's concern
             reason = reasons.NO_TENSOR_OPERATIONS
@@ -156,7 +161,7 @@ class _Telling:
         known = {r.id: r for r in reasons.all_reasons()}.get(reason)
         return ev.GraphBroke(
             self.id, self.ref, reason, _message(found), known.hint if known else "", stack,
-            skipped and not found.raised, call=self.call,
+            skipped, call=self.call,
         )  # fmt: skip
 
     def _entry(self) -> ev.Event:
@@ -188,6 +193,9 @@ class _Telling:
         return tuple(sorted(found, key=lambda miss: (miss.region_differs, len(miss.changes))))
 
     def _rows(self, failure: Failure) -> tuple[ev.ChangeRow, ...]:
+        if failure.guard == OTHER_THREAD:
+            then, now = ev.Named("absent when the call began"), ev.Named("made by another thread meanwhile")
+            return (ev.ChangeRow("other", "entry for the same values", "", then, now),)
         if failure.other_region or failure.taken is None:
             return ()
         order = _Order(self.attempt.code)

@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 Place = tuple[str, int, str]
+OTHER_THREAD = "another thread made it meanwhile"  # torch looks for entries before it waits for its turn
 SKIPFILES = "frame is in the Dynamo skipfiles list"
 
 
@@ -45,8 +46,7 @@ class Break:
     """One graph break as torch logs it: place, torch's type name, what it said, the user's stack.
 
     ``file`` and ``line`` are the innermost place, as torch logs it; ``user`` the innermost outside libraries.
-    ``skipped`` tells that the whole frame was given up; ``raised`` that the break left the call as an error;
-    ``builtin`` names the builtin function that can't be traced.
+    ``skipped`` tells that the whole frame was given up; ``builtin`` names the builtin function that can't be traced.
     """
 
     file: str
@@ -57,7 +57,6 @@ class Break:
     stack: tuple[tuple[str, int, str], ...]
     user: tuple[str, int, str]
     skipped: bool = False
-    raised: bool = False
     builtin: str | None = None
 
     @property
@@ -130,7 +129,7 @@ class Call:
     """One outermost call of a compiled callable; ``outcome`` is hit, miss or eager.
 
     ``refused`` are frames that no entry served and that torch didn't look at again, by the line of their call;
-    ``stance`` is set if it kept torch from compiling.
+    ``stance`` is set if it kept torch from compiling; ``given_up`` are codes that ran eagerly after a break.
     """
 
     number: int = 0
@@ -139,6 +138,7 @@ class Call:
     added: int = 0
     refused: list[tuple[CodeType, int]] = field(default_factory=list)
     stance: str = ""
+    given_up: set[CodeType] = field(default_factory=set)
 
     @property
     def outcome(self) -> str:
@@ -149,11 +149,13 @@ class Call:
 class Attempt:
     """A frame while torch works on it, and what came of it.
 
-    ``output`` is torch's OutputGraph, once a backend was called; ``caller`` the frame that called.
+    ``output`` is torch's OutputGraph, once a backend was called; ``caller`` the frame that called;
+    ``entries_before`` how many entries the code had.
     """
 
-    def __init__(self, code: CodeType, caller: FrameType | None = None) -> None:
+    def __init__(self, code: CodeType, caller: FrameType | None = None, entries_before: int = 0) -> None:
         self.code = code
+        self.entries_before = entries_before
         self.caller = caller
         self.breaks: list[Break] = []
         self.graphs: list[Graph] = []
@@ -168,6 +170,11 @@ class Attempt:
         self.frame: Frame | None = None
         self.seconds = 0.0
         self.state: Any = None
+
+    @property
+    def gave_up(self) -> bool:
+        """True if a break made torch leave the frame to plain Python."""
+        return self.frame is not None and self.frame.given_up
 
 
 @dataclass(slots=True)
@@ -188,6 +195,9 @@ class Recorder:
 
     def closed(self, call: Call, raised: bool) -> None:
         """The call returned or raised."""
+
+    def gave_up(self, code: CodeType, call: Call | None) -> None:
+        """A frame that torch gave up at a break in an earlier call runs eagerly again."""
 
     def add(self, attempt: Attempt, call: Call | None) -> None:
         """torch is done with a frame."""
@@ -248,10 +258,9 @@ class Recorder:
     @property
     def raw(self) -> dict[str, int | None]:
         """Torch's own figures: backend calls, records of its graph_breaks and recompiles logs, frames."""
-        logged = [found for found in self.breaks if not found.raised]
         return {
             "graphs": self._known("graphs", len(self.backend_calls)),
-            "breaks": self._known("breaks", len(logged)),
+            "breaks": self._known("breaks", len(self.breaks)),
             "recompiles": self._known("recompiles", len(self.all_recompiles)),
             "entries": self._known("frames", self.entries),
             "tried": self._known("translations", sum(frame.tried for frame in self.frames)),

@@ -15,6 +15,35 @@ BODIES = {
         """,
     "break": "def test_one():\n    torch.compile(printing)(X)\n",
     "given_up": "def test_one():\n    f = torch.compile(looping)\n    f(X), f(X)\n",
+    "given_up_below": """
+        def inner(x):
+            for _ in range(2):
+                x = looping(clean(x))
+            return x
+
+        def outer(x):
+            return inner(x) + inner(x)
+
+        def test_one(dynacheck):
+            f = torch.compile(outer)
+            f(X)
+            with dynacheck.expect(graphs=0, allow=["eager:skip@*:looping", "eager:skip@*:inner"]):
+                f(X), f(X)
+            torch._dynamo.reset(), f(X[:3])
+        """,
+    "given_up_twice_compiled": """
+        def test_one():
+            for backend in ("eager", "aot_eager"):
+                torch.compile(looping, backend=backend)(X)
+        """,
+    "caught": """
+        def test_one():
+            f = torch.compile(printing, fullgraph=True)
+            for _ in range(2):
+                with pytest.raises(torch._dynamo.exc.Unsupported):
+                    f(X)
+            torch.compile(clean)(X)
+        """,
     "limit": """
         def test_one():
             compiled = torch.compile(Counting())
@@ -230,7 +259,7 @@ def test_fullgraph_raises_torchs_own(project):
     )  # fmt: skip
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(
-        ["E * torch._dynamo.exc.Unsupported: *", "*in printing: call that writes output*"]
+        ["E * torch._dynamo.exc.Unsupported: *", "*, in printing", "all counts: graphs 0, graph breaks 0, *"]
     )
     assert not any("eager runs --" in line for line in result.outlines)
 
@@ -288,13 +317,70 @@ def test_a_count_that_torch_does_not_tell_is_never_0(project, monkeypatch, hook,
     result.stdout.fnmatch_lines(["dynacheck: 2 tests, 1 with counts the engine can't know *"])
 
 
+def test_threads_that_call_at_once_are_recompiles_of_torchs(project):
+    result = project.run(
+        "--dynacheck-engine=torch",
+        text="""
+        import threading
+
+        def test_one(dynacheck):
+            f, all_there = torch.compile(clean), threading.Barrier(3)
+
+            def call():
+                all_there.wait()
+                f(X)
+
+            threads = [threading.Thread(target=call) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            counts, causes = dynacheck.report.counts, dynacheck.report.causes
+            assert counts["graphs"] == counts["cache_entries"] == counts["recompiles"] + 1
+            assert set(causes) <= {"recompile:other:entry for the same values@programs.py:clean"}
+        """,
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_what_torch_gave_up_is_marked_as_torch_marks_it_afterwards(project):
+    project.run(
+        "--dynacheck-engine=torch", "--dynacheck-isolate=off",
+        text="""
+        from torch._dynamo.utils import counters
+
+        compiled = []
+
+        @pytest.mark.dynacheck(allow=["eager:*", "nothing-compiled"])
+        def test_given_up(dynacheck):
+            compiled.append(torch.compile(looping))
+            compiled[0](X), compiled[0](X)
+            assert [call.eager for call in dynacheck.report.calls] == [("eager:skip@programs.py:looping",)] * 2
+
+        def test_not_tried_again():
+            before = counters["frames"]["total"]
+            compiled[0](X)
+            assert counters["frames"]["total"] == before
+        """,
+    ).assert_outcomes(passed=2)  # fmt: skip
+
+
+def test_what_the_engine_compiles_to_ask_torch_is_not_in_the_log(project):
+    text = "@pytest.mark.max_graphs(0)\ndef test_one():\n    torch.compile(clean)(X)\n"
+    code = "import pytest_dynacheck.engines.stock as s; s._silent = None"
+    project.pytester.makeconftest(code)
+    result = project.run("--dynacheck-engine=torch", text=text)
+    result.assert_outcomes(failed=1)
+    result.stdout.no_fnmatch_line("*torch.__trace*")
+
+
 def test_watching_alone_leaves_torch_as_it_is(project):
     result = project.run(
         "--dynacheck", "--dynacheck-engine=torch",
         text="def test_one():\n    torch.compile(clean, backend='aot_eager')(X)\n",
     )  # fmt: skip
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["test_it.py::test_one * not judged"])
+    result.stdout.fnmatch_lines(["* not judged  test_it.py::test_one"])
 
 
 def test_threads_are_counted(project):

@@ -107,6 +107,9 @@ def test_wrong_arguments_are_refused_where_they_are_given(project):
         def test_number(dynacheck):
             dynacheck.expect(graphs=-2)
 
+        def test_nothing(dynacheck):
+            dynacheck.expect(allow=["break:*"])
+
         def test_of(dynacheck):
             dynacheck.expect(of=3, graphs=1)
 
@@ -114,12 +117,13 @@ def test_wrong_arguments_are_refused_where_they_are_given(project):
             dynacheck.steady(of=3)
         """
     )
-    result.assert_outcomes(failed=4)
+    result.assert_outcomes(failed=5)
     result.stdout.fnmatch_lines(
         [
             ">       dynacheck.expect(recompile=0)",
             "E       *UsageError: expect() has no argument 'recompile'; did you mean 'recompiles'?",
             "E       *UsageError: expect(): graphs takes a number from 0 on, not -2",
+            "E       *UsageError: expect() takes at least one number: graphs, *, max_graphs, *",
             "E       TypeError: expect(of=) takes a compiled function or module, not int",
             "E       TypeError: steady(of=) takes a compiled function or module, not int",
         ]
@@ -162,13 +166,26 @@ def test_steady(project):
             dynacheck.compile(clean)(X)
             with dynacheck.steady():
                 pass
+
+        def test_calls_another(dynacheck):
+            f, model = dynacheck.compile(clean), dynacheck.compile(Scaled())
+            f(X)
+            with dynacheck.steady(of=model):
+                f(X)
+
+        def test_expects_another(dynacheck):
+            f, model = dynacheck.compile(clean), dynacheck.compile(Scaled())
+            with dynacheck.expect(max_graphs=1, of=model):
+                f(X)
         """
     )
-    result.assert_outcomes(passed=1, failed=2)
+    result.assert_outcomes(passed=1, failed=4)
     result.stdout.fnmatch_lines(
         [
             "not steady: call 2 of clean at test_it.py:14 compiled: recompile:size:x@programs.py:clean",
-            "not steady: nothing compiled was called",
+            "not steady: the block calls nothing that is compiled",
+            "not steady: the block doesn't call Scaled",
+            "in expect() at test_it.py:*: nothing was compiled: the block doesn't call Scaled",
         ]
     )
 
