@@ -186,11 +186,12 @@ def add(parser: pytest.Parser) -> None:
         form: dict[str, Any] = {"metavar": option.metavar} if option.metavar else _SWITCH
         group.addoption(option.flag, default=None, dest=option.dest, help=option.help, **form)
     for option in OPTIONS:
-        native = {_number: int, _flag: bool, _dynamic: bool}.get(option.read)
-        _add_ini(parser, option.dest, f"{option.help} (environment: {option.variable})", native, None)
+        text = f"{option.help} (environment: {option.variable})"
+        _add_ini(parser, option.dest, text, _NATIVE.get(option.read), None)
     _add_ini(parser, VERBOSITY, VERBOSITY_HELP, int, "auto")
 
 
+_NATIVE: dict[Callable[[str], Any], type] = {_number: int, _flag: bool, _dynamic: bool}
 _SWITCH = {"action": "store_const", "const": "true"}
 
 
