@@ -20,6 +20,7 @@ from typing import Any
 from pytest_dynacheck._check import Outcome, same_run
 from pytest_dynacheck._sides import Difference, Same, clone, same_state, state_of, with_state
 from pytest_dynacheck._words import name_of
+from pytest_dynacheck._world import World
 
 _CUT = 100
 
@@ -78,6 +79,7 @@ class Comparison:
         __tracebackhide__ = True
         try:
             eager = Copy(fn, args, kwargs)
+            at_first = eager.shared.now()
         except Exception as error:
             self.left_out[f"{type(error).__name__}: {error}"[:_CUT]] += 1
             return compiled(*args, **kwargs)
@@ -86,12 +88,14 @@ class Comparison:
             result, raised = compiled(*args, **kwargs), None
         except Exception as error:
             result, raised = None, error
-        after = _Randomness()
+        after, at_last = _Randomness(), eager.shared.now()
         before.put()
+        eager.shared.put(at_first)
         self._here.eager = True
         expected = eager.run()
         self._here.eager = False
         after.put()
+        eager.shared.put(at_last)
         self.compared += 1
         self._judge(eager, expected, (result, raised), (fn, args, kwargs))
         if raised is not None:
@@ -125,12 +129,17 @@ class Copy:
         args: positional arguments.
         kwargs: keyword arguments.
 
+    Attributes:
+        shared: what both the function and its copy may change: what hooks and other functions write.
+
     Raises:
         Exception: what a value that can't be copied raises.
     """
 
     def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        own, self.args, self.kwargs = clone((state_of(fn), args, kwargs))
+        copied: dict[int, Any] = {}
+        own, self.args, self.kwargs = clone((state_of(fn), args, kwargs), copied)
+        self.shared = World((fn, args, kwargs), copied)
         self.fn = with_state(fn, own)
 
     def run(self) -> Outcome:

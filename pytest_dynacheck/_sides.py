@@ -12,15 +12,19 @@ class Difference(Exception):
     """Where two values differ, in words."""
 
 
-def clone(value: Any) -> Any:
+def clone(value: Any, memo: dict[int, Any] | None = None) -> Any:
     """A deep copy in which tensors keep requires_grad, strides and sharing.
+
+    Args:
+        value: what to copy.
+        memo: gets the copy of each part, by the part's id.
 
     Raises:
         Exception: what a part of it that can't be copied raises.
     """
     import torch
 
-    memo: dict[int, Any] = {}
+    memo = {} if memo is None else memo
     for tensor in tensors(value):
         if id(tensor) not in memo:
             twin = torch.empty_strided(
@@ -88,10 +92,11 @@ class Same:
         import torch
 
         if isinstance(eager, Mapping):
-            if list(eager) != list(compiled):
+            named = all(isinstance(key, bool | int | float | str | bytes | tuple | None) for key in eager)
+            if list(eager) != list(compiled) if named else len(eager) != len(compiled):
                 raise Difference(f"{where}: keys {list(eager)} in eager, {list(compiled)} compiled")
-            for key in eager:
-                self.values(eager[key], compiled[key], f"{where}[{key!r}]")
+            for i, (key, a, b) in enumerate(zip(eager, eager.values(), compiled.values(), strict=True)):
+                self.values(a, b, f"{where}[{repr(key) if named else i}]")
         elif isinstance(eager, list | tuple):
             if len(eager) != len(compiled):
                 raise Difference(f"{where}: length {len(eager)} in eager, {len(compiled)} compiled")
@@ -99,6 +104,8 @@ class Same:
                 self.values(a, b, f"{where}[{i}]")
         elif isinstance(eager, torch.nn.Module):
             self.modules(eager, compiled)
+        elif isinstance(eager, torch.optim.Optimizer | torch.optim.lr_scheduler.LRScheduler):
+            self.values(eager.state_dict(), compiled.state_dict(), where)
         elif hasattr(eager, "__dict__") and not callable(eager):
             self.values(vars(eager), vars(compiled), where)
 
@@ -168,11 +175,12 @@ def _filled(cell: CellType) -> bool:
 
 
 def _owned(value: Any) -> bool:
-    """True for values of globals that a call may change: tensors, modules, containers, numbers."""
+    """True for values of globals that a call may change: tensors, modules, what trains them, containers, numbers."""
     import torch
 
+    trains = torch.optim.Optimizer | torch.optim.lr_scheduler.LRScheduler
     return isinstance(
-        value, torch.Tensor | torch.nn.Module | list | dict | set | bool | int | float | str | None
+        value, torch.Tensor | torch.nn.Module | trains | list | dict | set | bool | int | float | str | None
     )
 
 

@@ -7,7 +7,7 @@ import dis
 import linecache
 from collections.abc import Mapping
 from types import CodeType
-from typing import Any
+from typing import Any, TypeGuard
 
 __all__ = ["spelled"]
 
@@ -62,6 +62,11 @@ class _Speller:
                 return f"{owner}[{key.value!s}]" if str(key.value).isdigit() else f"{owner}.{key.value!s}"
             if base.attr == "__dict__" and str(key.value).isidentifier():
                 return f"{self._owner(base.value)}.{key.value!s}"
+        if _keys_of(base) is not None:
+            return f"list({self.spell(_keys_of(base) or base)})[{ast.unparse(key)}]"
+        at = _keys_of(key.value) if isinstance(key, ast.Subscript) else None
+        if isinstance(key, ast.Subscript) and at is not None and ast.dump(at) == ast.dump(base):
+            return f"list({self.spell(base)}.values())[{ast.unparse(key.slice)}]"
         return f"{self.spell(base)}[{ast.unparse(key)}]"
 
     def _attribute(self, node: ast.Attribute) -> str:
@@ -96,6 +101,15 @@ class _Speller:
         if scope == "G" and name.startswith("__import_"):
             return name.removeprefix("__import_").replace("_dot_", ".")
         return name
+
+
+def _keys_of(node: ast.expr) -> ast.expr | None:
+    """The dict of `list(dict.keys(d))`, as torch spells keys that are no constants; None for anything else."""
+    return node.args[0].args[0] if _is_call(node, "list") and _is_call(node.args[0], "dict.keys") else None
+
+
+def _is_call(node: ast.expr, name: str) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == name and len(node.args) == 1
 
 
 def _evaluated(node: ast.expr, names: Mapping[str, Any]) -> Any:

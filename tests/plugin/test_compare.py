@@ -47,6 +47,61 @@ GOOD = {
             m[0].register_forward_hook(lambda module, args, out: out * 2)
             f(X)
         """,
+    "hook_that_writes": """
+        calls, kept = [], []
+
+        def test_one():
+            m = torch.nn.Sequential(torch.nn.Linear(4, 4))
+            count = 0
+
+            def hook(module, args, out):
+                nonlocal count
+                count += 1
+                calls.append(count)
+                kept.append(out)
+                return out * count
+
+            m[0].register_forward_hook(hook)
+            f = torch.compile(m)
+            f(X), f(X)
+            assert count == 2 and calls == [1, 2] and len(kept) == 2
+        """,
+    "another_modules_variables": """
+        import helpers
+
+        def test_one():
+            class Steps(torch.nn.Module):
+                total = 0
+
+                def forward(self, x):
+                    Steps.total += 1
+                    return helpers.note(x) * helpers.state.n + Steps.total
+
+            f = torch.compile(Steps())
+            for n in (1, 2, 3):
+                assert torch.equal(f(X), (X + n) * n + n)
+                assert helpers.count == helpers.state.n == Steps.total == n and helpers.log == list(range(n))
+                assert helpers.seen.tolist() == [n, n]
+        """,
+    "training_step": """
+        model = torch.nn.Linear(4, 4)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+
+        def step(x):
+            loss = model(x).sum()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss.detach()
+
+        def test_one():
+            import copy
+            other = copy.deepcopy(model)
+            torch.compile(step)(X)
+            assert torch.allclose(other.bias - 0.5, model.bias)
+            torch.compile(step)(X)
+            assert torch.allclose(other.bias - 0.5 - 0.95, model.bias)
+        """,
     "raises": """
         def bad(x):
             raise ValueError("no")
@@ -75,12 +130,33 @@ GOOD = {
             assert capsys.readouterr().out == "seen\\n"
         """,
 }
+HELPERS = """
+import torch
+
+
+class State:
+    def __init__(self):
+        self.n = 0
+
+
+count, log, seen, state = 0, [], torch.zeros(2), State()
+
+
+def note(x):
+    global count
+    log.append(count)
+    count += 1
+    state.n += 1
+    seen.add_(1)
+    return x + count
+"""
 
 
 @pytest.mark.parametrize("engine", ["bundled", "torch"])
 @pytest.mark.parametrize("name", GOOD)
 def test_equal_sides_pass_and_see_nothing_of_it(project, name, engine):
     allow = "['eager:*', 'nothing-compiled']"
+    project.pytester.makepyfile(helpers=HELPERS)
     mark = f"pytestmark = pytest.mark.dynacheck(compare=True, max_graphs=9, allow={allow})\n"
     project.pytester.makeconftest(
         "def pytest_runtest_logreport(report):\n"

@@ -59,6 +59,25 @@ BODIES = {
                 f(X)
             f(X)
         """,
+    "keys_that_are_no_constants": """
+        class Sums(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.by_tensor = {torch.nn.Parameter(torch.ones(4)): [1.5] for _ in range(2)}
+
+            def forward(self, x):
+                for tensor, factors in self.by_tensor.items():
+                    for factor in factors:
+                        x = x * tensor * factor
+                return x
+
+        def test_one():
+            model = Sums()
+            f = torch.compile(model)
+            f(X)
+            list(model.by_tensor.values())[1].append(2.5)
+            f(X)
+        """,
     "module_of_torch": "def test_one():\n    f = torch.compile(torch.nn.ReLU())\n    f(X), f(X.double())\n",
     "fixture": """
         def test_one(dynacheck):
