@@ -155,7 +155,7 @@ def _once(report: Any, record: Any, verbosity: int) -> list[str]:
     changes = record.changes if verbosity > 1 else _telling(record.changes)
     shown = changes[: _CHANGES[verbosity]]
     for change in shown:
-        lines += _diff(change)
+        lines += _diff(change, record)
     if len(changes) > len(shown):
         more = len(changes) - len(shown)
         lines.append(f"  ... {more} more {'values differ' if more > 1 else 'value differs'} (-vv shows all)")
@@ -238,29 +238,32 @@ def _only_contiguous(change: Any, changes: Sequence[Any], known: Mapping[tuple[s
     return bool(later) and bool(change.now[left] == math.prod(max(size, 1) for size in later))
 
 
-def _assumed(change: Any) -> str:
-    """Where it was assumed; "" if that isn't known."""
-    return f"assumed at {change.file}:{change.line}  {change.text.strip()}".rstrip() if change.line else ""
+def _assumed(change: Any, record: Any) -> str:
+    """Where it was assumed, and in which other function that is; "" if that isn't known."""
+    other = change.function not in ("", record.function) and not change.function.endswith(">")
+    where = f"{change.file}:{change.line}" + (f" in {change.function}" if other else "")
+    return f"assumed at {where}  {change.text.strip()}".rstrip() if change.line else ""
 
 
-def _other_assumptions(changes: Sequence[Any]) -> list[str]:
+def _other_assumptions(changes: Sequence[Any], record: Any) -> list[str]:
     """What later entries had assumed of the value otherwise than as a value: ranges of a size that varies.
 
     Args:
         changes: what decided, of successive recompiles.
+        record: the first of these.
     """
-    found = {c.then: c for c in changes[1:] if c.kind in ("size", "stride") and type(c.then) is not int}
+    found = {c.then: c for c in changes[1:] if c.kind in ("size", "stride") and type(c.then) is str}
     lines = []
     for change in list(found.values())[:2]:
-        lines.append(f"  then {change.then}  {_assumed(change)}".rstrip())
+        lines.append(f"  then {change.then}  {_assumed(change, record)}".rstrip())
     return lines
 
 
-def _diff(change: Any) -> list[str]:
+def _diff(change: Any, record: Any) -> list[str]:
     return [
-        f"  {change.subject:<40} {_assumed(change)}".rstrip(),
+        f"  {change.subject:<40} {_assumed(change, record)}".rstrip(),
         f"-   {change.was}",
-        f"+   {change.became}",
+        f"+   {change.became}{', dynamic from now on' if change.varies else ''}",
     ]
 
 
@@ -281,9 +284,11 @@ def _again(report: Any, records: list[Any]) -> list[str]:
     note = f": {history.note}" if history.note else ""
     lines.append(f"  {change.subject}: {values(history.values)}{note}")
     if change.line:
-        lines.append(f"  {_assumed(change)}")
-    lines += _other_assumptions(changes)
-    hints = dict.fromkeys(c.hint for c in reversed(changes) if c.hint)
+        lines.append(f"  {_assumed(change, first)}")
+    lines += _other_assumptions(changes, first)
+    hints = (
+        {history.hint: None} if history.hint else dict.fromkeys(c.hint for c in reversed(changes) if c.hint)
+    )
     lines += [f"  hint: {hint}" for hint in list(hints)[:2]]
     return lines
 

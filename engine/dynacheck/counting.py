@@ -83,11 +83,13 @@ class Builder:
     def changes(self, miss: ev.EntryMiss, *, decided: bool, event: Any) -> tuple[Change, ...]:
         code = self.named(event) if places.is_engine(event.code.file) else None
         call = self.made_at.get(self._entry_key(event, miss.entry))
+        guards = event.guards if type(event) is ev.EntryAdded else ()
         rows = [_in_users_code(through_wrapper(self._tidy(row), code), call) for row in _rows_of(miss)]
         return tuple(
             Change(
                 row.source, row.kind, row.then, row.now, self.name(row.file) if row.file else "", row.line,
                 row.text, row.detail, hints.hint_for(row), decided and i == 0, row.path, row.file,
+                row.function, hints.varies_now(row, guards),
             )
             for i, row in enumerate(rows)
         )  # fmt: skip
@@ -253,7 +255,7 @@ def through_wrapper(row: ev.ChangeRow, ref: ev.CodeRef | None) -> ev.ChangeRow:
         ref: what is called; None if the guard is of the user's own frame.
     """
     if places.is_engine(row.file):
-        row = replace(row, file="", line=0, text="")
+        row = replace(row, file="", line=0, text="", function="")
     if ref is None or ref.code is None:
         return row
     code = ref.code
@@ -272,7 +274,7 @@ def through_wrapper(row: ev.ChangeRow, ref: ev.CodeRef | None) -> ev.ChangeRow:
         """What was assumed or came, where that is a condition or the sizes in one."""
         if isinstance(value, dict):
             return {named(key): now for key, now in value.items()}
-        return _WRAPPED.sub(name, value) if isinstance(value, str) else value
+        return _WRAPPED.sub(name, value) if type(value) is str else value
 
     if row.kind in ("size", "stride", "expression"):
         row = replace(row, then=named(row.then), now=named(row.now))
@@ -284,7 +286,7 @@ def _in_users_code(row: ev.ChangeRow, call: ev.StackLine | None) -> ev.ChangeRow
     the entry was made in assumed it."""
     if call is None or row.kind == "region" or (row.line and not places.is_library(row.file)):
         return row
-    return replace(row, file=call.file, line=call.line, text=call.text)
+    return replace(row, file=call.file, line=call.line, text=call.text, function="")
 
 
 _WRAPPED = re.compile(r"(?<![\w.])(?:(?P<fn>fn)\b|args\[(?P<place>\d+)\]|kwargs\['(?P<key>\w+)'\])")

@@ -82,6 +82,7 @@ class ChangeRow:
         text: the line's text.
         guard: the guard as logs spell it.
         hint: what to do, or "".
+        function: the line's function.
     """
 
     kind: str
@@ -95,6 +96,7 @@ class ChangeRow:
     text: str = ""
     guard: str = ""
     hint: str = ""
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True)

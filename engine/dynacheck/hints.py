@@ -7,11 +7,11 @@ import functools
 import itertools
 import linecache
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynacheck.events import ChangeRow
+from dynacheck.events import ChangeRow, Named
 from dynacheck.records import Change
 
 _BY_KIND = {
@@ -25,11 +25,11 @@ _BY_KIND = {
     "rank": "each number of dimensions is a graph of its own",
     "length": "loops over it are unrolled: each length is a graph of its own; keep it fixed, or use a tensor",
     "keys": "pass the same keys on every call",
-    "type": "pass the same type on every call",
+    "type": "give it the same type on every call",
     "identity": "it is compared by identity: make the object once and keep it",
     "presence": "set it always, e.g. to None in __init__",
     "code": "define the function once, outside of the code that runs on every call",
-    "aliasing": "whether two arguments are the same tensor is part of the compiled code; call it one way",
+    "aliasing": "whether these are one object, or overlap, is part of the compiled code; call it one way",
     "expression": "a branch depends on this condition: each side is a graph of its own",
     "training": "train() and eval() have an entry each; allow this one recompile, or keep the mode",
     "hooks": "register hooks before the first call",
@@ -46,34 +46,72 @@ _BY_KIND = {
 }  # fmt: skip
 
 
+_CONTAINERS = {
+    "dict": "how many keys it has is part of the compiled code: give it the same keys on every call",
+    "set": "how many items it has is part of the compiled code: give it the same items on every call",
+}
+
+
+def varies_now(change: ChangeRow, guards: Collection[str]) -> bool:
+    """Whether an entry takes a number as it comes that the entry before it had held to one value.
+
+    Args:
+        change: the guard of the entry before that failed.
+        guards: those of the entry that was made because of it.
+    """
+    number = change.kind == "value" and type(change.then) in (int, float) and bool(guards)
+    return number and not any(text.startswith(f"{change.path} == ") for text in guards)
+
+
 def hint_for(change: ChangeRow) -> str:
     """One sentence on what to do about a failed guard; "" if there is nothing useful to say."""
     if change.hint:
         return change.hint
+    made = change.kind in ("size", "identity") or (
+        change.kind == "value" and None in (change.then, change.now)
+    )
+    if made and change.source.startswith("self."):
+        lines = assigned_at(change.file, change.line, change.source.split(".")[1])
+        if lines:
+            places = "lines " + ", ".join(map(str, lines)) if len(lines) > 1 else f"line {lines[0]}"
+            return f"the compiled function assigns it ({places}): make it before the first call, for the largest input"
     if change.kind == "size":
         return _size_hint(change)
+    if change.kind == "length":
+        return _CONTAINERS.get(change.detail.removeprefix("frozen"), _BY_KIND["length"])
+    if change.kind == "presence" and change.source.endswith("]"):
+        return "give it on every call, e.g. as None"
     if change.kind == "identity" and change.path.startswith("L['___stack"):
         return "taken before a graph break, it is another object on every call: compute what it gets first"
     if change.kind == "expression" and re.fullmatch(
         r"\S+\.size\(\)\[\d+\] == \S+\.size\(\)\[\d+\]", str(change.then)
     ):
         return (
-            "the sizes were equal in the first call and are taken to stay equal; make it with different ones"
+            "the sizes were equal in the first call and are taken to stay equal: warm up with different ones"
         )
     if change.kind != "value":
         return _BY_KIND.get(change.kind, "")
+    return _value_hint(change)
+
+
+def _value_hint(change: ChangeRow) -> str:
     kind, own = type(change.then), change.source.startswith("self.")
     where = "forward" if own else "the compiled function"
     if change.then is None or change.now is None:
         return "None or not is part of the compiled code: set it before the first call"
+    if kind is str and type(change.now) in (int, float):
+        return _BY_KIND["expression"]
+    if change.detail == "as an index":
+        return "a tensor as an index is part of the compiled code: use index_select, index_copy_ or scatter"
+    if kind is Named:
+        return "each is a graph of its own: warm up those that are used, or keep it the same"
     if kind is bool:
         return "each of True and False is a graph of its own: warm up both, or call it one way"
-    if kind is float:
-        way_out = "make it a buffer, or pass it as a tensor" if own else "pass it as a tensor"
-        return f"a Python float read in {where} is part of the compiled code; {way_out}"
-    if kind is int:
-        way_out = "make it a buffer, or move it out of forward" if own else "pass it as a tensor"
-        return f"a Python int read in {where} is part of the compiled code; {way_out}"
+    if kind in (int, float):
+        way_out = "pass it as a tensor"
+        if own:
+            way_out = "make it a buffer, or " + (way_out if kind is float else "move it out of forward")
+        return f"a Python {kind.__name__} read in {where} is part of the compiled code; {way_out}"
     if kind is str:
         return "a string is part of the compiled code: each value is a graph of its own"
     return "this value is part of the compiled code; keep it constant, or pass it as a tensor"
@@ -84,6 +122,10 @@ def _size_hint(change: ChangeRow) -> str:
         return "sizes 0 and 1 have entries of their own, whatever is marked dynamic; don't call it with them"
     if change.source.startswith("self."):
         return "sizes of what a module owns are never dynamic: modules of other widths share its function's entries"
+    if type(change.then) is str:
+        return (
+            "a branch depends on this size: each side is a graph of its own; pad it so that one side serves"
+        )
     return _BY_KIND["size"]
 
 
@@ -95,11 +137,13 @@ class History:
         source: the user's spelling.
         values: the first assumed value and what it became, in order, as reports print them.
         note: what can be said about it (`only ever incremented at model.py:12`), or "".
+        hint: what to do about that, instead of what is said of each change; or "".
     """
 
     source: str
     values: tuple[str, ...]
     note: str = ""
+    hint: str = ""
 
 
 def history_of(changes: Sequence[Change]) -> History:
@@ -110,7 +154,17 @@ def history_of(changes: Sequence[Change]) -> History:
     """
     first = changes[0]
     values = (first.then, *(change.now for change in changes))
-    return History(first.source, (first.was, *(change.became for change in changes)), _note(first, values))
+    note = _note(first, values)
+    hint = _ALWAYS.get(note.partition(" ")[0], "")
+    if first.detail or (first.kind == "value" and first.source.startswith("self.")):
+        hint = ""
+    return History(first.source, (first.was, *(change.became for change in changes)), note, hint)
+
+
+_ALWAYS = {
+    "grows": "collect outside of the compiled function, or return what is collected",
+    "only": "count outside of the compiled function, or in a tensor",
+}
 
 
 def _note(change: Change, values: tuple[Any, ...]) -> str:
@@ -161,6 +215,33 @@ def counted_at(file: str, name: str, up: bool) -> tuple[int, ...]:
         return all(visit(child, function) for child in ast.iter_child_nodes(node))
 
     return tuple(found) if visit(tree, "") else ()
+
+
+@functools.lru_cache(maxsize=256)
+def assigned_at(file: str, line: int, name: str) -> tuple[int, ...]:
+    """Lines at which the function around a line assigns an attribute of `self`; () in `__init__`.
+
+    Args:
+        file: absolute file name.
+        line: the line.
+        name: the attribute.
+    """
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return ()
+    inner: ast.AST | None = None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
+            inner = node
+    if not isinstance(inner, ast.FunctionDef) or inner.name == "__init__":
+        return ()
+    assigned = [node for node in ast.walk(inner) if isinstance(node, ast.Assign)]
+    return tuple(
+        node.lineno
+        for node in assigned
+        if any(ast.unparse(target) == f"self.{name}" for target in node.targets)
+    )
 
 
 def _names(target: ast.expr) -> str:

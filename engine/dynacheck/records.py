@@ -27,6 +27,8 @@ class Change:
         decided: this guard decided the cause; the others only differ.
         path: the logs' spelling (`L['self'].scale`).
         origin: absolute file name of the line that needed it.
+        function: that line's function.
+        varies: a number that the new entry takes as it comes.
     """
 
     source: str
@@ -41,6 +43,8 @@ class Change:
     decided: bool = False
     path: str = ""
     origin: str = ""
+    function: str = ""
+    varies: bool = False
 
     @property
     def subject(self) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from dynacheck import places
 from dynacheck.events import Named
 from dynacheck.guards.held import describe as named
+from dynacheck.guards.tensors import arrangement
 
 __all__ = ["Change", "Snapshot", "changes", "describe", "snapshot"]
 
@@ -200,6 +201,10 @@ def _differences(shot: Snapshot, value: Any) -> Iterable[tuple[str, Any, Any, st
     for kind in _TENSOR_ASPECTS[:5]:
         if kind in then and then[kind] != now.get(kind):
             yield kind, then[kind], now.get(kind), ""
+    size, was, came = now.get("size"), then.get("stride"), now.get("stride")
+    if size and was and came and size == then.get("size") and None not in was != came:
+        yield "stride", arrangement(size, was), arrangement(size, came), "memory format"
+        return
     for kind in ("size", "stride"):
         if kind in then and len(then[kind]) == len(now.get(kind, ())):
             for i, (a, b) in enumerate(zip(then[kind], now[kind], strict=True)):

@@ -45,7 +45,7 @@ def test_a_changed_float(project):
         Scaled.forward (programs.py:27) compiled again: entry 1, N ms, triggered at test_it.py:9
           self.scale                               assumed at programs.py:28  return torch.relu(x) * self.scale
         -   0.5
-        +   0.6
+        +   0.6, dynamic from now on
           hint: a Python float read in forward is part of the compiled code; make it a buffer, or pass it as a tensor
           allow with: recompile:value:self.scale@programs.py:Scaled.forward
         """,
@@ -215,6 +215,7 @@ def test_a_range_that_a_later_entry_assumed(project):
           x (size of dim 0): 4, 6, 7
           assumed at test_it.py:4  n = x.shape[0]
           then (x.size()[0] % 2) == 0  assumed at test_it.py:5  if n % 2 == 0:
+          hint: a branch depends on this size: each side is a graph of its own; pad it so that one side serves
           hint: a size that varies is dynamic after one recompile, or from the start with mark_dynamic
           allow with: recompile:size:x@test_it.py:even
         """,
@@ -241,7 +242,7 @@ def test_equal_sizes_were_assumed_by_the_call_that_had_them(project):
           x.size()[1] == x.size()[0]               assumed at test_it.py:6  f(torch.ones(4, 4))
         -   holds
         +   x.size()[1] is 6, x.size()[0] is 4
-          hint: the sizes were equal in the first call and are taken to stay equal; make it with different ones
+          hint: the sizes were equal in the first call and are taken to stay equal: warm up with different ones
           allow with: recompile:expression:x@programs.py:clean
         """,
     )

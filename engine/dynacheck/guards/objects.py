@@ -143,7 +143,8 @@ class LengthIs(Guard):
         return builtin_length(slots[0]) == self.length
 
     def explain(self, slots: Slots) -> Change:
-        return Change("length", self.length, builtin_length(slots[0]))
+        base = next((cls for cls in (dict, set, frozenset) if is_a(slots[0], cls)), None)
+        return Change("length", self.length, builtin_length(slots[0]), "" if base is None else base.__name__)
 
     def text(self, paths: Sequence[str]) -> str:
         return f"len({paths[0]}) == {self.length}"

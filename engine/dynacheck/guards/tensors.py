@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import torch
 
+from dynacheck.events import Named
 from dynacheck.guards.access import tensor_access
 from dynacheck.guards.base import Change, Guard, Slots
 from dynacheck.guards.held import Held, describe
@@ -138,7 +139,11 @@ class TensorMatch(Guard):
             found.append(Change("layout", str(self.layout), str(t.layout)))
         if t.dim() != self.rank:
             return [*found, Change("rank", self.rank, t.dim())]
-        for kind, then, now in (("size", self.sizes, _sizes(t)), ("stride", self.strides, _strides(t))):
+        sizes, strides = _sizes(t), _strides(t)
+        if sizes == self.sizes and sizes and strides and self.strides and None not in self.strides != strides:
+            formats = [arrangement(sizes, given) for given in (self.strides, strides)]  # type: ignore[arg-type]
+            return [*found, Change("stride", *formats, "memory format")]
+        for kind, then, now in (("size", self.sizes, sizes), ("stride", self.strides, strides)):
             if then is not None and now is not None:
                 pairs = enumerate(zip(then, now))
                 found += [
@@ -158,6 +163,30 @@ class TensorMatch(Guard):
             f"check_tensor({paths[0]}{name}, {self.dtype}, device={self.device.index}, "
             f"requires_grad={self.requires_grad}{size}{stride})"
         )
+
+
+def arrangement(sizes: Sequence[int], strides: Sequence[int]) -> Named:
+    """How a tensor lies in memory, in words, with its strides: `channels_last (48, 1, 12, 3)`."""
+    dims = range(len(sizes))
+    orders = {
+        "contiguous": dims,
+        ("channels_last" if len(sizes) == 4 else "channels_last_3d"): (0, *dims[2:], 1),
+        "transposed": sorted(dims, key=lambda i: -strides[i]),
+    }
+    if len(sizes) not in (4, 5):
+        del orders["channels_last_3d"]
+    words = [word for word, order in orders.items() if _dense(sizes, strides, order)]
+    return Named(f"{words[0] if words else 'expanded' if 0 in strides else 'strided'} {tuple(strides)}")
+
+
+def _dense(sizes: Sequence[int], strides: Sequence[int], order: Iterable[int]) -> bool:
+    """Whether elements follow each other without gaps, the last dimension of `order` fastest."""
+    expected = 1
+    for i in reversed(tuple(order)):
+        if sizes[i] != 1 and strides[i] != expected:
+            return False
+        expected *= sizes[i]
+    return True
 
 
 def _keys_text(keys: int) -> str:
@@ -293,7 +322,8 @@ class ItemIs(Guard):
 
     def explain(self, slots: Slots) -> Change:
         tensor = slots[0]
-        return Change("value", self.value, tensor.item() if isinstance(tensor, torch.Tensor) else ABSENT)
+        now = tensor.item() if isinstance(tensor, torch.Tensor) else ABSENT
+        return Change("value", self.value, now, "as an index")
 
     def text(self, paths: Sequence[str]) -> str:
         return f"{paths[0]}.item() == {self.value}"

@@ -63,6 +63,7 @@ def _row(failure: Failure, frame: FrameView) -> ChangeRow:
         line,
         text or (linecache.getline(file, line).strip() if line else ""),
         failure.text,
+        function="" if where is None else where.function,
     )
 
 

@@ -7,6 +7,7 @@ import torch
 from dynacheck import _C
 from dynacheck.guards import MarksAre, NoMarks, TensorMatch, explain_miss
 from dynacheck.guards.access import tensor_access
+from dynacheck.guards.tensors import arrangement
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 
@@ -83,6 +84,27 @@ def kinds():
 
 SAME = {frozenset(pair) for pair in itertools.combinations(("plain", "view", "offset", "buffer"), 2)}
 SAME |= {frozenset({"requires grad", "non leaf"}), frozenset({"float32", "plain"})}
+
+
+@pytest.mark.parametrize(
+    ("tensor", "words"),
+    [
+        (torch.ones(2, 3, 4), "contiguous (12, 4, 1)"),
+        (torch.ones(1, 3, 4, 4).to(memory_format=torch.channels_last), "channels_last (48, 1, 12, 3)"),
+        (
+            torch.ones(1, 2, 2, 2, 2).to(memory_format=torch.channels_last_3d),
+            "channels_last_3d (16, 1, 8, 4, 2)",
+        ),
+        (torch.ones(2, 3).t(), "transposed (1, 3)"),
+        (torch.ones(4, 6)[:, ::2], "strided (6, 2)"),
+        (torch.ones(3, 1).expand(3, 4), "expanded (1, 0)"),
+    ],
+)
+def test_arrangements_in_words(tensor, words):
+    assert arrangement(tensor.size(), tensor.stride()) == words
+    then = torch.empty_strided(tensor.size(), tuple(s + 1 for s in tensor.stride()))
+    (found,) = TensorMatch.of(then).changes((tensor,))
+    assert (found.kind, found.now, found.detail) == ("stride", words, "memory format")
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from dynacheck.events import ChangeRow
+from dynacheck.events import ChangeRow, Named
 from dynacheck.guards.base import KINDS
-from dynacheck.hints import counted_at, hint_for, history_of
+from dynacheck.hints import assigned_at, counted_at, hint_for, history_of, varies_now
 from dynacheck.records import Change
 
 
@@ -15,8 +15,8 @@ def change(then, now, file=""):
     return Change("self.steps", "value", then, now, file="model.py", line=8, origin=file)
 
 
-def row(then, now, source="self.steps", kind="value", file="", line=0):
-    return ChangeRow(kind, source, source, then, now, file=file, line=line)
+def row(then, now, source="self.steps", kind="value", file="", line=0, detail=""):
+    return ChangeRow(kind, source, source, then, now, detail, file, line)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,9 @@ def row(then, now, source="self.steps", kind="value", file="", line=0):
         (row("a", "b", "mode"), "string"),
         (row(None, 3, "mask"), "None or not"),
         (row((1, 2), (1, 3), "pads"), "this value"),
+        (row(Named("Act.RELU"), Named("Act.TANH"), "act"), "each is a graph of its own"),
+        (row("n <= 5", 6, "n"), "a branch depends on this condition"),
+        (row(3, 4, "pos", detail="as an index"), "index_copy_"),
     ],
 )
 def test_values(found, part):
@@ -39,6 +42,55 @@ def test_values(found, part):
 @pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("value", "other")])
 def test_every_kind_has_a_hint(kind):
     assert hint_for(row(1, 2, kind=kind))
+
+
+@pytest.mark.parametrize(
+    ("found", "part"),
+    [
+        (row(1, 2, "bag", "length"), "loops over it are unrolled"),
+        (row(1, 2, "bag", "length", detail="dict"), "give it the same keys"),
+        (row(1, 2, "bag", "length", detail="frozenset"), "give it the same items"),
+        (row("present", "absent", "kw['b']", "presence"), "give it on every call"),
+        (row("present", "absent", "self.b", "presence"), "in __init__"),
+        (row(4, 5, "x", "size"), "mark_dynamic"),
+        (row(4, 1, "x", "size"), "0 and 1"),
+        (row("x.size()[0] <= 8", 9, "x", "size"), "a branch depends on this size"),
+        (row("x.size()[0] == y.size()[0]", {}, "x, y", "expression"), "warm up with different ones"),
+        (row("n + m <= 5", {}, "n, m", "expression"), "a branch depends on this condition"),
+    ],
+)
+def test_what_suits_one_kind_only(found, part):
+    assert part in hint_for(found)
+
+
+@pytest.mark.parametrize(
+    ("guards", "dynamic"),
+    [(("L['t'] == 0.25",), False), (("L['tt'] == 0.25", "L['t'] <= 7"), True), ((), False)],
+)
+def test_numbers_that_became_dynamic(guards, dynamic):
+    assert varies_now(ChangeRow("value", "t", "L['t']", 0.5, 0.25), guards) == dynamic
+    assert not varies_now(ChangeRow("value", "t", "L['t']", True, False), guards)
+
+
+def test_what_the_compiled_function_assigns(tmp_path):
+    file = source(
+        tmp_path,
+        """
+        class Net:
+            def __init__(self):
+                self.cos = None
+
+            def forward(self, x):
+                if self.cos is None:
+                    self.cos, self.n = x.cos(), 1
+                    self.cos = x.cos()
+                return self.cos
+        """,
+    )
+    assert assigned_at(file, 7, "cos") == (9,) and assigned_at(file, 4, "cos") == ()
+    assert "assigns it (line 9)" in hint_for(row(None, "a tensor", "self.cos", file=file, line=7))
+    assert "assigns it (line 9)" in hint_for(row(4, 6, "self.cos", "size", file, 7))
+    assert "assigns" not in hint_for(row(None, 3, "self.other", file=file, line=7))
 
 
 def test_a_hint_of_the_guard_wins():
@@ -89,6 +141,14 @@ def test_what_counts_as_counting(tmp_path, body, lines):
         """,
     )
     assert counted_at(file, "n", True) == lines
+
+
+def test_what_to_do_about_what_always_grows():
+    grown = [Change("bag", "length", n, n + 1) for n in range(4)]
+    assert history_of(grown).hint == "collect outside of the compiled function, or return what is collected"
+    counts = [Change("state['n']", "value", n, n + 1) for n in range(4)]
+    assert history_of(counts).hint == "count outside of the compiled function, or in a tensor"
+    assert history_of([change(n, n + 1) for n in range(4)]).hint == ""
 
 
 def test_values_that_go_up_and_down_get_no_note():
