@@ -140,9 +140,10 @@ class TensorMatch(Guard):
         if t.dim() != self.rank:
             return [*found, Change("rank", self.rank, t.dim())]
         sizes, strides = _sizes(t), _strides(t)
-        if sizes == self.sizes and sizes and strides and self.strides and None not in self.strides != strides:
-            formats = [arrangement(sizes, given) for given in (self.strides, strides)]  # type: ignore[arg-type]
-            return [*found, Change("stride", *formats, "memory format")]
+        held = tuple(s for s in self.strides or () if s is not None)
+        if sizes and sizes == self.sizes and strides and len(held) == len(strides) and held != strides:
+            change = Change("stride", arrangement(sizes, held), arrangement(sizes, strides), "memory format")
+            return [*found, change]
         for kind, then, now in (("size", self.sizes, sizes), ("stride", self.strides, strides)):
             if then is not None and now is not None:
                 pairs = enumerate(zip(then, now))
