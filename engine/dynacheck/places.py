@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import sys
 import sysconfig
@@ -15,11 +16,13 @@ _SITE = ("site-packages", "dist-packages")
 
 @functools.cache
 def _library_folders() -> tuple[str, ...]:
-    """Folders whose code is never the user's: the standard library and this engine."""
+    """Folders whose code is never the user's: the standard library, this engine, and the plugin that calls for tests."""
     stdlib = sysconfig.get_paths()
     here = os.path.dirname(os.path.abspath(__file__))
+    plugin = importlib.util.find_spec("pytest_dynacheck")
+    ours = {here, *(plugin.submodule_search_locations or () if plugin else ())}
     return tuple(
-        os.path.join(os.path.realpath(p), "") for p in {stdlib["stdlib"], stdlib["platstdlib"], here}
+        os.path.join(os.path.realpath(p), "") for p in {stdlib["stdlib"], stdlib["platstdlib"], *ours}
     )
 
 

@@ -427,7 +427,7 @@ def _user_line(frame: FrameType) -> ev.StackLine | None:
     current: FrameType | None = frame
     while current is not None:
         code = current.f_code
-        if not places.is_library(code.co_filename) and "pytest_dynacheck" not in code.co_filename:
+        if not places.is_library(code.co_filename):
             line = current.f_lineno or code.co_firstlineno
             text = linecache.getline(code.co_filename, line).strip()
             return ev.StackLine(code.co_filename, line, code.co_qualname, text)

@@ -133,3 +133,17 @@ def test_through_the_fixture(project):
             assert dynacheck.report.counts["recompiles"] == 1
         """
     ).assert_outcomes(passed=1)
+
+
+def test_what_the_plugin_calls_is_told_at_the_tests_line(project):
+    for engine in ("bundled", "torch"):
+        result = project.run(
+            f"--dynacheck-engine={engine}",
+            text="""
+            @pytest.mark.dynacheck(max_recompiles=0, compare=True)
+            def test_one(dynacheck):
+                dynacheck.check(clean, [X, X[:2]])
+            """,
+        )
+        result.assert_outcomes(failed=1)
+        result.stdout.fnmatch_lines(["clean (programs.py:*) compiled again: *, triggered at test_it.py:6"])

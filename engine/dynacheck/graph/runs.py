@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -68,6 +69,25 @@ def map_structure(value: Any, tensor: Callable[[Any], Any], leaf: type) -> Any:
     return value
 
 
+_IGNORED = ("ignore", None, Warning, None, 0)
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """What an operator warns of is told when the graph runs. torch would tell some of it only once in a process.
+
+    `catch_warnings` would make void what Python remembers of warnings that are told once per place.
+    """
+    always, filters = torch.is_warn_always_enabled(), cast("list[Any]", warnings.filters)
+    torch.set_warn_always(True)
+    filters.insert(0, _IGNORED)
+    try:
+        yield
+    finally:
+        filters.remove(_IGNORED)
+        torch.set_warn_always(always)
+
+
 @contextmanager
 def running(mode: Any) -> Iterator[None]:
     """Run operators on fake tensors: no user modes, no autocast cache, random state of the CPU kept."""
@@ -80,7 +100,7 @@ def running(mode: Any) -> Iterator[None]:
     silent = log.disabled
     log.disabled = True
     try:
-        with without_function_modes(), mode:
+        with _without_warnings(), without_function_modes(), mode:
             yield
     finally:
         log.disabled = silent
