@@ -146,4 +146,4 @@ def test_what_the_plugin_calls_is_told_at_the_tests_line(project):
             """,
         )
         result.assert_outcomes(failed=1)
-        result.stdout.fnmatch_lines(["clean (programs.py:*) compiled again: *, triggered at test_it.py:6"])
+        result.stdout.fnmatch_lines(["clean (programs.py:*) compiled again: *, triggered at test_it.py:5"])
