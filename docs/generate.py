@@ -18,6 +18,7 @@ from typing import Any
 
 import dynacheck
 import shown
+import support
 from dynacheck import artifacts, config, events, reasons
 from dynacheck.guards.base import KINDS
 from dynacheck.hints import hint_for
@@ -92,6 +93,11 @@ def engine() -> str:
             "`DYNACHECK_LOGS=` or `dynacheck.logs(...)`, any of",
             f"{', '.join(f'`{name}`' for name in artifacts.ARTIFACTS)}.",
             "",
+            "## Events",
+            "",
+            "What reports and logs are made of, in the order in which it happens.",
+            "",
+            _table(("event", "what happened"), observed()),
         ]
     )
 
@@ -203,7 +209,7 @@ def _kind(field: dict[str, Any]) -> str:
 
 def causes() -> str:
     """Reasons of breaks and skips, kinds of recompiles."""
-    rows = [(f"`{r.id}`", r.title, r.text, r.hint) for r in reasons.all_reasons()]
+    rows = [(f"`{r.id}`", r.title, r.text, r.hint, support.example(r.id)) for r in reasons.all_reasons()]
     kinds = [(f"`{kind}`", hint_for(events.ChangeRow(kind, "x", "x", 1, 2))) for kind in KINDS]
     return "\n".join(
         [
@@ -220,12 +226,50 @@ def causes() -> str:
             "",
             "DC1xx: the graph breaks. DC2xx: the frame is given up. DC3xx: the frame is left alone by rule.",
             "",
-            _table(("id", "reason", "text", "what to do"), rows),
+            _table(
+                ("id", "reason", "text", "what to do", "for example, in a function of a tensor `x`"), rows
+            ),
             "## Kinds of recompiles",
             "",
             _table(("kind", "what to do"), kinds),
         ]
     )
+
+
+def supported() -> str:
+    """Opcodes, builtins and functions of the standard library."""
+    names = [".".join(map(str, version)) for version in support.VERSIONS]
+    return "\n".join(
+        [
+            "# What the engine translates",
+            "",
+            "Found by asking the engine when this page was written (Python 3.11). Functions written in Python, of any",
+            "module, are traced as they are and need no row here; what isn't traced is a",
+            "[graph break](causes.md), not an error.",
+            "",
+            "## Builtins",
+            "",
+            _table(("builtin", "for example", "what becomes of it"), support.builtins()),
+            "Exceptions are raised and caught as in Python.",
+            "",
+            "## Standard library",
+            "",
+            "Functions and methods written in C, or with a meaning of their own while tracing:",
+            "",
+            _table(("module", "functions"), support.handled()),
+            "## Opcodes",
+            "",
+            "Empty: that version of Python hasn't the instruction.",
+            "",
+            _table(("opcode", *names, "why not"), support.opcodes()),
+        ]
+    )
+
+
+def observed() -> list[tuple[str, str]]:
+    """What `dynacheck.observe()` and logs are made of."""
+    kinds = [k for k in vars(events).values() if inspect.isclass(k) and issubclass(k, events.Event)]
+    return [(f"`{k.__name__}`", _first(k)) for k in kinds if k is not events.Event]
 
 
 ROOT = HERE.parent.parent
@@ -238,6 +282,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "causes.md": causes,
     "json.md": results,
 }
+if sys.version_info[:2] == (3, 11):  # other versions have other functions
+    PAGES["support.md"] = supported
 
 
 def main(check: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 import subprocess
 import sys
@@ -17,6 +18,16 @@ def test_pages_are_up_to_date():
         [sys.executable, "docs/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_every_builtin_is_on_the_page_of_what_is_translated():
+    page = (ROOT / "docs" / "reference" / "support.md").read_text()
+    left_out = {"aiter", "anext", "breakpoint", "copyright", "credits", "exit", "help", "license", "quit"}
+    names = {
+        n for n, v in vars(builtins).items() if callable(v) and not n.startswith("_") and n not in left_out
+    }
+    names = {n for n in names if not (isinstance(vars(builtins)[n], type) and n[0].isupper())}  # exceptions
+    assert {name for name in names if f"| `{name}` | `" not in page} == set()
 
 
 SITE = ROOT / "docs"

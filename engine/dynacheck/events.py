@@ -127,7 +127,7 @@ class CallStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class CallFinished(Event):
-    """The call returned or raised; `outcome` is hit, miss or eager (SPEC §2)."""
+    """The call returned or raised; `outcome` is hit, miss or eager."""
 
     target: CodeRef | None
     outcome: str
