@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
 
@@ -50,8 +51,9 @@ class BuildExt(build_ext):
             super().build_extension(ext)
         except (CCompilerError, CompileError, ExecError, LinkError, PlatformError) as error:
             compiler = " ".join(getattr(self.compiler, "compiler_so", None) or ["cc"]).split()[0]
+            why = re.sub(r"(?s)^command '.*' ", "the compiler ", str(error).rstrip("."), flags=re.IGNORECASE)
             raise SystemExit(
-                f"pytest-dynacheck: can't build its C module: {error}; it needs a working C compiler "
+                f"pytest-dynacheck: can't build its C module: {why}; it needs a working C compiler "
                 f"(tried {compiler}; install gcc or clang, or name one in CC)."
             ) from None
 

@@ -85,7 +85,8 @@ def engine() -> str:
             "",
             "## Settings",
             "",
-            "`with dynacheck.configured(recompile_limit=2): ...`, or an environment variable.",
+            "`dynacheck.config.recompile_limit = 2`, `with dynacheck.configured(recompile_limit=2): ...`, or an "
+            "environment variable.",
             "",
             _table(("setting", "default", "meaning", "environment"), settings),
             "## Logs",

@@ -19,8 +19,11 @@ from pytest_dynacheck._words import one_line
 def pytest_configure(config: pytest.Config) -> None:
     settings = config.stash[_options.SETTINGS]
     session = config.stash[SESSION] = Session(settings, str(config.rootpath))
-    _options.check_backend(settings, lambda: session.engine().backends())
-    _options.check_device(settings)
+    try:
+        _options.check_backend(settings, lambda: session.engine().backends())
+        _options.check_device(settings)
+    except ImportError as error:
+        raise pytest.UsageError(f"engine {settings['engine']} can't be loaded: {error}") from None
     collected = _collected.Collected(config)
     if session.baseline is not None:
         config.pluginmanager.register(collected, "dynacheck-collected")

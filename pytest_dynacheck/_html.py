@@ -16,7 +16,7 @@ from urllib.parse import quote
 from pytest_dynacheck._benchmark import sentence
 from pytest_dynacheck._budgets import NOTHING_COMPILED
 from pytest_dynacheck._results import VERDICTS
-from pytest_dynacheck._words import ALLOWED, WORDS, one_line
+from pytest_dynacheck._words import ALLOWED, WORDS, given_up, one_line
 
 _OPEN = 10  # faulty tests that are open from the start
 _SHOWN_CALLS = 60
@@ -294,6 +294,7 @@ def _row(test: Mapping[str, Any], cause: str, done: set[str]) -> str:
 
 def _breaks(test: Mapping[str, Any]) -> Iterator[str]:
     done: set[str] = set()
+    eager = {run["cause"]: (run["function"], run["message"]) for run in reversed(test["eager_runs"])}
     if test["graph_breaks"]:
         yield "<h3>Graph breaks</h3>"
     for record in test["graph_breaks"]:
@@ -307,7 +308,7 @@ def _breaks(test: Mapping[str, Any]) -> Iterator[str]:
             yield f"<pre>{escape(record['text'].strip())}</pre>"
         yield f"<p>{_prose(record['message'])}</p>"
         if record["skipped"]:
-            yield "<p>The frame can't go on after it and runs eagerly as a whole.</p>"
+            yield f"<p>{escape(given_up(eager.get(record['eager_cause'])))}</p>"
         if record["hint"]:
             yield f"<p><strong>What to do:</strong> {_prose(record['hint'])}</p>"
         stack = [frame for frame in record["stack"] if frame[1:] != [record["line"], record["function"]]]

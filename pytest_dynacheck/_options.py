@@ -295,7 +295,8 @@ def unknown_backend(name: object, backends: Callable[[], Iterable[str]]) -> str 
     if name in names:
         return None
     near = difflib.get_close_matches(name, names, 3)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(names)}"
+    some = f"there are {', '.join(_KNOWN_BACKENDS)}, and those of torch._dynamo.list_backends(None)"
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else some
     return f"no backend {name!r}; {hint}"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_dynacheck._isolation import Leak
 from pytest_dynacheck._verdict import Verdict
+from pytest_dynacheck._words import given_up
 
 _ROWS = (3, 10, 10_000)
 _STACK = (1, 4, 10_000)
@@ -89,7 +90,8 @@ def _counts(counts: Mapping[str, int | None]) -> str:
 
 
 def _more(shown: int, total: int, noun: str) -> list[str]:
-    return [f"... and {total - shown} more {noun} (-vv shows all)"] if total > shown else []
+    more = total - shown
+    return [f"... and {more} more {noun}{'' if more == 1 else 's'} (-vv shows all)"] if more > 0 else []
 
 
 def _allow(verdict: Verdict, *causes: str) -> list[str]:
@@ -101,6 +103,7 @@ def _allow(verdict: Verdict, *causes: str) -> list[str]:
 
 def _breaks(report: Any, verdict: Verdict, verbosity: int, limit: int) -> str:
     lines: list[str] = []
+    eager = {run.cause: (run.function, run.message) for run in reversed(report.eager_runs)}
     for record in report.graph_breaks[:limit]:
         times = f", met {record.times} times" if record.times > 1 and verbosity else ""
         lines.append(f"{record.file}:{record.line} in {record.function}: {record.title}{times}")
@@ -108,12 +111,12 @@ def _breaks(report: Any, verdict: Verdict, verbosity: int, limit: int) -> str:
             lines.append(f"      {record.text.strip()}")
         lines.append(f"  {record.message}")
         if record.skipped:
-            lines.append("  the frame can't go on after it and runs eagerly as a whole")
+            lines.append(f"  {given_up(eager.get(record.eager_cause))}")
         lines += [f"  hint: {record.hint}"] if record.hint else []
         if verbosity or len(record.stack) > 1:
             lines += _stack(report, record, verbosity)
         lines += _allow(verdict, record.cause, record.eager_cause)
-    return "\n".join(lines + _more(limit, len(report.graph_breaks), "places"))
+    return "\n".join(lines + _more(limit, len(report.graph_breaks), "place"))
 
 
 def _stack(report: Any, record: Any, verbosity: int) -> list[str]:
@@ -133,7 +136,7 @@ def _recompiles(report: Any, verdict: Verdict, verbosity: int, limit: int) -> st
     for cause, records in list(groups.items())[:limit]:
         lines += _again(report, records) if len(records) > 1 else _once(report, records[0], verbosity)
         lines += _allow(verdict, cause)
-    return "\n".join(lines + _more(limit, len(groups), "causes"))
+    return "\n".join(lines + _more(limit, len(groups), "cause"))
 
 
 def _head(report: Any, record: Any) -> str:
@@ -325,4 +328,4 @@ def _eager_runs(report: Any, verdict: Verdict, verbosity: int) -> str:
             note = f": {history.note}" if history and history.note else ""
             lines.append(f"  {change.subject}: {shown}{note}")
         lines += _allow(verdict, cause)
-    return "\n".join(lines + _more(limit, len(groups), "causes"))
+    return "\n".join(lines + _more(limit, len(groups), "cause"))

@@ -32,3 +32,13 @@ def name_of(fn: Any) -> str:
     fn = getattr(fn, "_orig_mod", fn)
     name: str = getattr(fn, "__qualname__", type(fn).__qualname__)
     return name.rpartition("<locals>.")[2]
+
+
+def given_up(run: tuple[str, str] | None) -> str:
+    """What a break did to the frame that couldn't be split there.
+
+    Args:
+        run: the frame's function, and why; None if it isn't known.
+    """
+    function, why = run or ("the frame", "")
+    return f"{function} can't go on after it{f' ({why})' if why else ''} and runs eagerly as a whole"

@@ -23,6 +23,9 @@ _PUBLIC: dict[str, str] = {
     for name in names.split()
 }
 
+# What works without torch, and with any.
+_ALONE = ("config", "errors")
+
 _MODULES = ("config", "errors", "events", "reasons", "testing")
 
 __all__ = sorted({*_PUBLIC, "config"})
@@ -34,6 +37,8 @@ def __getattr__(name: str) -> object:
     module = _PUBLIC.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if module not in _ALONE:
+        importlib.import_module(f"{__name__}.versions").require()
     value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value

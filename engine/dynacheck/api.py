@@ -77,8 +77,10 @@ def compile(
     """
     artifacts.start_from_settings()
     _checked("fullgraph", fullgraph, bool)
+    _checked("isolate_recompiles", isolate_recompiles, bool)
     _checked("dynamic", dynamic, (bool, type(None)))
     _checked("mode", mode, (str, type(None)))
+    _checked("options", options, (dict, type(None)))
     _checked("name", name, (str, type(None)))
     _checked("recompile_limit", recompile_limit, (int, type(None)))
     if recompile_limit is not None and recompile_limit < 1:
@@ -175,11 +177,13 @@ class error_on_graph_break(AbstractContextManager[None]):
     """Make graph breaks errors, or not, in a block or a decorated function.
 
     Args:
-        error: whether they are.
+        error_on_graph_break: whether they are.
     """
 
-    def __init__(self, error: bool) -> None:
-        self.error = _checked("error", error, bool)
+    def __init__(self, error_on_graph_break: bool) -> None:
+        if not isinstance(error_on_graph_break, bool):
+            raise TypeError(f"error_on_graph_break takes True or False, not {error_on_graph_break!r}")
+        self.error = error_on_graph_break
         self._tokens: list[Token[bool | None]] = []
 
     def __enter__(self) -> None:
@@ -240,12 +244,17 @@ def cache_entries(fn: Any) -> tuple[Cached, ...]:
     Returns:
         Entries in the order they are tried, per code object.
 
+    Raises:
+        TypeError: something that can't be called.
+
     Example:
         >>> import dynacheck, torch
         >>> f = dynacheck.compile(lambda x: x + 1, backend="eager")
         >>> cache_entries(f)
         ()
     """
+    if not callable(fn):
+        raise TypeError(f"cache_entries takes a function or a module, not {type(fn).__name__}")
     if isinstance(fn, type):
         fn = getattr(fn, "forward", None) or vars(fn).get("__call__")
     wanted = {id(code) for code in codes_of(fn)}

@@ -1,4 +1,4 @@
-"""Settings of the engine: one frozen record, an overlay for `with` blocks, environment variables named after fields."""
+"""Settings of the engine: attributes of this module, an overlay for `with` blocks, environment variables."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import contextlib
 import dataclasses
 import difflib
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from dynacheck import interop
@@ -92,10 +94,9 @@ def _parse(name: str, text: str) -> Any:
             return False
         raise ValueError(f"DYNACHECK_{name.upper()}={text!r}: expected 0 or 1")
     if isinstance(default, int):
-        try:
-            return int(text)
-        except ValueError:
-            raise ValueError(f"DYNACHECK_{name.upper()}={text!r}: expected a whole number") from None
+        if not text.strip().isdecimal():
+            raise ValueError(f"DYNACHECK_{name.upper()}={text!r}: expected a whole number from 0 on")
+        return int(text)
     return text
 
 
@@ -187,17 +188,23 @@ def current_base() -> Config:
     return _settings.base
 
 
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, _FIELDS, 1)
+    rest = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(sorted(_FIELDS))}"
+    return f"unknown option {name!r}; {rest}"
+
+
 def _checked(changes: dict[str, Any]) -> dict[str, Any]:
     out = {}
     for name, value in changes.items():
         name = ALIASES.get(name, name)
         if name not in _FIELDS:
-            near = difflib.get_close_matches(name, _FIELDS, 1)
-            rest = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(sorted(_FIELDS))}"
-            raise TypeError(f"unknown option {name!r}; {rest}")
+            raise TypeError(_unknown(name))
         default = _FIELDS[name].default
         if isinstance(default, bool) is not isinstance(value, bool) or not isinstance(value, type(default)):
             raise TypeError(f"option {name!r} takes {type(default).__name__}, not {value!r}")
+        if type(value) is int and value < 0:
+            raise ValueError(f"option {name!r} takes a number from 0 on, not {value}")
         out[name] = value
     return out
 
@@ -211,6 +218,7 @@ def configured(**changes: Any) -> Iterator[None]:
 
     Raises:
         TypeError: an unknown option or a value of another type.
+        ValueError: a negative number.
 
     Example:
         >>> from dynacheck.config import configured, get
@@ -259,3 +267,24 @@ def snapshot() -> Config:
 def guarded_values() -> tuple[Any, ...]:
     """The values that change translation, in a fixed order."""
     return tuple(get(name) for name in _FIELDS if name in _GUARDED)
+
+
+class _Module(ModuleType):
+    """This module: options are its attributes, process-wide when set, as those of torch's configuration modules are."""
+
+    def __getattr__(self, name: str) -> Any:
+        name = ALIASES.get(name, name)
+        if name in _FIELDS:
+            return get(name)
+        raise AttributeError(_unknown(name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if ALIASES.get(name, name) in _FIELDS:
+            set_base(**{name: value})
+        elif name in self.__dict__ or name.startswith("__"):
+            super().__setattr__(name, value)
+        else:
+            raise AttributeError(_unknown(name))
+
+
+sys.modules[__name__].__class__ = _Module

@@ -83,12 +83,18 @@ def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any
     Returns:
         An Explanation, or a function that takes the arguments and gives it.
 
+    Raises:
+        TypeError: something that can't be called.
+
     Example:
         >>> import torch
         >>> found = explain(lambda x: x.sin() + 1)(torch.ones(3))
         >>> found.graph_count, found.op_count
         (1, 2)
     """
+
+    if not callable(f):
+        raise TypeError(f"explain takes a function or a module, not {type(f).__name__}")
 
     def explained(*args: Any, **kwargs: Any) -> Explanation:
         graphs: list[torch.fx.GraphModule] = []

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynacheck.events import ChangeRow, Named
-from dynacheck.records import Change
+from dynacheck.records import Change, is_condition
 
 _BY_KIND = {
     "size": "a size that varies is dynamic after one recompile, or from the start with mark_dynamic",
@@ -99,8 +99,8 @@ def _value_hint(change: ChangeRow) -> str:
     where = "forward" if own else "the compiled function"
     if change.then is None or change.now is None:
         return "None or not is part of the compiled code: set it before the first call"
-    if kind is str and type(change.now) in (int, float):
-        return _BY_KIND["expression"]
+    if is_condition(change):
+        return _pinned(change) or _BY_KIND["expression"]
     if change.detail == "as an index":
         return "a tensor as an index is part of the compiled code: use index_select, index_copy_ or scatter"
     if kind is Named:
@@ -117,13 +117,20 @@ def _value_hint(change: ChangeRow) -> str:
     return "this value is part of the compiled code; keep it constant, or pass it as a tensor"
 
 
+def _pinned(change: ChangeRow) -> str:
+    """What to say of a condition that only one number meets; "" of others."""
+    if re.fullmatch(r"\S+ == -?[\d.]+", str(change.then)):
+        return "the code at this line needs the number itself: each one is a graph of its own"
+    return ""
+
+
 def _size_hint(change: ChangeRow) -> str:
     if {change.then, change.now} & {0, 1}:
         return "sizes 0 and 1 have entries of their own, whatever is marked dynamic; don't call it with them"
     if change.source.startswith("self."):
         return "sizes of what a module owns are never dynamic: modules of other widths share its function's entries"
-    if type(change.then) is str:
-        return (
+    if is_condition(change):
+        return _pinned(change) or (
             "a branch depends on this size: each side is a graph of its own; pad it so that one side serves"
         )
     return _BY_KIND["size"]

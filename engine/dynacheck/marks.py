@@ -143,22 +143,22 @@ def disallow_in_graph(fn: Any) -> Any:
     return _each(fn, say)
 
 
-def nonstrict_trace(fn: F) -> F:
+def nonstrict_trace(traceable_fn: F) -> F:
     """Record calls of a function as one node; a backend may look into it, the engine doesn't.
 
     Tensors that it closes over are constants: updates of them aren't seen and gradients don't reach them.
 
     Args:
-        fn: the function.
+        traceable_fn: the function.
 
     Returns:
         A function to be called in its place.
     """
-    _callable(fn, "nonstrict_trace")
+    _callable(traceable_fn, "nonstrict_trace")
 
-    @functools.wraps(fn)
+    @functools.wraps(traceable_fn)
     def traced(*args: Any, **kwargs: Any) -> Any:
-        return fn(*args, **kwargs)
+        return traceable_fn(*args, **kwargs)
 
     _rules.set(traced, Rule(NONSTRICT))
     return traced  # type: ignore[return-value]
@@ -174,7 +174,7 @@ def assume_constant_result(fn: F) -> F:
     Returns:
         `fn`.
     """
-    fn._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    _callable(fn, "assume_constant_result")._dynamo_marked_constant = True
     return fn
 
 
@@ -281,9 +281,17 @@ class DimRange:
     max: int | None
 
 
+def _rank(t: Any, who: str) -> int:
+    dim = getattr(t, "dim", None)
+    if not callable(dim):
+        raise TypeError(f"{who} takes a tensor, not {type(t).__name__}")
+    rank: int = dim()
+    return rank
+
+
 def _dims(t: Any, index: int | Iterable[int], who: str) -> list[int]:
+    rank = _rank(t, who)
     dims = [index] if isinstance(index, int) else list(index)
-    rank = t.dim()
     for dim in dims:
         if not isinstance(dim, int) or not 0 <= dim < rank:
             raise IndexError(f"{who}: dimension {dim!r} of a tensor with {rank} dimensions")
@@ -376,7 +384,7 @@ def mark_static(t: Any, index: int | list[int] | tuple[int, ...] | None = None) 
     if isinstance(t, type):
         t._dynamo_marked_static = True  # type: ignore[attr-defined]
         return t
-    for dim in range(t.dim()) if index is None else _dims(t, index, "mark_static"):
+    for dim in range(_rank(t, "mark_static")) if index is None else _dims(t, index, "mark_static"):
         _marked(t, "_dynamo_static_indices").add(dim)
     return None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynacheck import places
-from dynacheck.events import Event, StackLine
+from dynacheck.events import ChangeRow, Event, StackLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ class Change:
     @property
     def was(self) -> str:
         """The assumed value as reports print it."""
-        return "holds" if self.kind == "expression" else _shown(self.kind, self.then)
+        if self.kind == "expression":
+            return "holds"
+        return str(self.then) if is_condition(self) else _shown(self.kind, self.then)
 
     @property
     def became(self) -> str:
@@ -221,6 +223,15 @@ class Records:
     most_entries: int
     failures: tuple[Event, ...]
     left_alone: tuple[Skipped, ...] = ()
+
+
+def is_condition(change: Change | ChangeRow) -> bool:
+    """Whether what was assumed is a condition on a number (`2 <= x.size()[0]`), not the number itself."""
+    return (
+        change.kind in ("value", "size", "stride")
+        and isinstance(change.then, str)
+        and isinstance(change.now, int | float)
+    )
 
 
 def show(value: Any) -> str:

@@ -256,12 +256,17 @@ def observe(root: str | None = None) -> Iterator[Report]:
     Yields:
         A Report that grows while the block runs and stays as it is afterwards.
 
+    Raises:
+        TypeError: `root` isn't a path.
+
     Example:
         >>> with observe() as report:
         ...     pass
         >>> report.counts["recompiles"]
         0
     """
+    if root is not None and not isinstance(root, (str, os.PathLike)):
+        raise TypeError(f"observe: root must be a folder's path, not {root!r}")
     seen: list[ev.Event] = []
     ev.observers.add(seen.append)
     try:

@@ -1,11 +1,14 @@
 """Which Python and torch this is: the only place that asks, for logic."""
 
+import importlib
 import sys
 from typing import Final
 
 PYTHON: Final[tuple[int, int]] = sys.version_info[:2]
 
 SUPPORTED: Final[tuple[tuple[int, int], ...]] = ((3, 11), (3, 12), (3, 13), (3, 14))
+
+OLDEST_TORCH: Final[tuple[int, int]] = (2, 11)
 
 
 def python_since(major: int, minor: int) -> bool:
@@ -25,15 +28,23 @@ SKIPS_POP_AFTER_LOOP: Final = PY313 and not PY314
 """Whether an exhausted FOR_ITER jumps past END_FOR and the POP_TOP after it, not past END_FOR alone."""
 
 
-def torch_version() -> tuple[int, int] | None:
-    """Return (major, minor) of the torch that is loaded, or None when it isn't imported.
+def require() -> None:
+    """Refuse a Python or torch that the engine isn't made for.
 
-    Returns:
-        The first two components of `torch.__version__`; torch is never imported by asking.
+    Raises:
+        ImportError: which it is, and what to do.
     """
-    torch = sys.modules.get("torch")
-    version = getattr(torch, "__version__", None)
-    if version is None:
-        return None
-    major, minor = str(version).split(".")[:2]
-    return int(major), int(minor)
+    if PYTHON not in SUPPORTED:
+        found = ".".join(map(str, PYTHON))
+        raise ImportError(f"dynacheck needs CPython 3.11 to 3.14, not {found}: run it with one of these")
+    oldest = ".".join(map(str, OLDEST_TORCH))
+    advice = f"install it with: pip install 'torch>={oldest}'"
+    try:
+        version = str(importlib.import_module("torch").__version__)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(f"dynacheck needs torch {oldest} or later, and there is none; {advice}") from None
+    major, minor = version.split(".")[:2]
+    if (int(major), int(minor)) < OLDEST_TORCH:
+        raise ImportError(f"dynacheck needs torch {oldest} or later, not {version}; {advice}")

@@ -85,9 +85,10 @@ def load(make: Make, root: str) -> Engine:
         root: folder that file names in reports are relative to.
 
     Raises:
-        ImportError: it can't be loaded.
+        ImportError: it can't be loaded, or not with this Python or torch.
     """
     if isinstance(make, str):
+        importlib.import_module("dynacheck.versions").require()
         module, _, cls = make.partition(":")
         make = getattr(importlib.import_module(module), cls)
     engine: Engine = make(root)  # type: ignore[operator]

@@ -67,7 +67,7 @@ class Bundled:
 
     def backends(self) -> Iterable[str]:
         """Names that `backend=` takes."""
-        names: Iterable[str] = self.module.list_backends()
+        names: Iterable[str] = self.module.list_backends(None)
         return names
 
     def settings(self) -> ModuleType:

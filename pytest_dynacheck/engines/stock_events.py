@@ -320,7 +320,7 @@ class _Guard:
             return self._row("value", f"{read[1]}.item()", then, now)
         loads = list(dict.fromkeys(_LOAD.findall(self.text)))
         if not loads:
-            return None
+            return self._numbers(sources)
         names = {source: self.telling.spell(source, self.failure) for source, _, _ in loads}
         now = {f"{names[s]}.{what}()[{i}]": self._value(f"{s}.{what}()[{i}]") for s, what, i in loads}
         text = self.text
@@ -332,6 +332,22 @@ class _Guard:
             return self._row(what, source, ev.Named(text), value, f"{what} of dim {dim}")
         joined = ", ".join(dict.fromkeys(names[s] for s in sorted(names, key=self._position)))
         return ev.ChangeRow("expression", joined, self.text, text, now, guard=self.text)
+
+    def _numbers(self, sources: list[str]) -> ev.ChangeRow | None:
+        """A condition on ints and floats: `L['steps'] == 4`."""
+        values = {source: self._value(source) for source in sources}
+        if not values or not _COMPARES.search(self.text):
+            return None
+        if not all(isinstance(value, int | float) for value in values.values()):
+            return None
+        text = self.text
+        names = {source: self.telling.spell(source, self.failure) for source in sources}
+        for source, name in names.items():
+            text = text.replace(source, name)
+        if len(sources) == 1:
+            return self._row("value", sources[0], ev.Named(text), values[sources[0]])
+        now = {names[source]: value for source, value in values.items()}
+        return ev.ChangeRow("expression", ", ".join(names.values()), self.text, text, now, guard=self.text)
 
     def _value(self, text: str) -> Any:
         try:
@@ -348,6 +364,7 @@ _SOURCE = re.compile(r"[LG]\['\w+'\](?:\.\w+|\['[^']*'\]|\[-?\d+\])*")
 _LOAD = re.compile(
     r"([LG]\['\w+'\](?:\.(?!size\b|stride\b)\w+|\['[^']*'\]|\[-?\d+\])*)\.(size|stride)\(\)\[(\d+)\]"
 )
+_COMPARES = re.compile(r" (==|!=|<=|>=|<|>) ")
 
 
 def _there(present: bool) -> tuple[ev.Named, ev.Named]:

@@ -36,6 +36,18 @@ def one_line(error):
         (lambda: dynacheck.compile(torch.ones(2)), TypeError, ["callable", "Tensor"]),
         (lambda: dynacheck.compile(f, dynamic="yes"), TypeError, ["dynamic", "'yes'"]),
         (lambda: dynacheck.compile(f, fullgraph=1), TypeError, ["fullgraph", "bool", "1"]),
+        (lambda: dynacheck.compile(f, isolate_recompiles="no"), TypeError, ["isolate_recompiles", "bool", "'no'"]),
+        (lambda: dynacheck.compile(f, options=3), TypeError, ["options", "dict", "3"]),
+        (lambda: dynacheck.compile(f, backend="nothing at all like it"), dynacheck.InvalidBackend,
+         ["there are check, ", "eager", "inductor", "inspect"]),
+        (lambda: dynacheck.explain(3), TypeError, ["explain", "int"]),
+        (lambda: dynacheck.cache_entries(3), TypeError, ["cache_entries", "int"]),
+        (lambda: dynacheck.observe(3).__enter__(), TypeError, ["observe", "path", "3"]),
+        (lambda: dynacheck.assume_constant_result(3), TypeError, ["assume_constant_result", "int"]),
+        (lambda: dynacheck.mark_dynamic([4], 0), TypeError, ["mark_dynamic", "tensor", "list"]),
+        (lambda: dynacheck.maybe_mark_dynamic([4], 0), TypeError, ["maybe_mark_dynamic", "tensor", "list"]),
+        (lambda: dynacheck.mark_static("x"), TypeError, ["mark_static", "tensor", "str"]),
+        (lambda: dynacheck.mark_unbacked(None, 0), TypeError, ["mark_unbacked", "tensor", "NoneType"]),
         (lambda: dynacheck.compile(f, recompile_limit=0), ValueError, ["recompile_limit", "at least 1"]),
         (lambda: dynacheck.compile(f, recompile_limit=-1), ValueError, ["recompile_limit", "at least 1"]),
         (lambda: dynacheck.compile(f, mode="default", options={}), ValueError, ["mode or options"]),
@@ -53,6 +65,10 @@ def one_line(error):
         (lambda: dynacheck.configured(recompile_limits=3).__enter__(), TypeError,
          ["recompile_limits", "recompile_limit"]),
         (lambda: dynacheck.configured(recompile_limit="3").__enter__(), TypeError, ["recompile_limit", "int", "'3'"]),
+        (lambda: dynacheck.configured(recompile_limit=-1).__enter__(), ValueError, ["recompile_limit", "-1"]),
+        (lambda: setattr(dynacheck.config, "recompile_limit", -1), ValueError, ["recompile_limit", "-1"]),
+        (lambda: setattr(dynacheck.config, "recompile_limits", 1), AttributeError, ["'recompile_limit'?"]),
+        (lambda: dynacheck.config.recompile_limits, AttributeError, ["'recompile_limits'", "'recompile_limit'?"]),
         (lambda: dynacheck.mark_dynamic(torch.ones(2), 1), IndexError, ["mark_dynamic", "1"]),
         (lambda: dynacheck.mark_dynamic(torch.ones(2), 0, min=5, max=2), ValueError, ["5", "2"]),
         (lambda: dynacheck.error_on_graph_break("x"), TypeError, ["error", "'x'"]),
@@ -69,6 +85,7 @@ def test_wrong_arguments(call, error, words):
     ("variable", "value", "words"),
     [
         ("DYNACHECK_RECOMPILE_LIMIT", "many", ["DYNACHECK_RECOMPILE_LIMIT='many'", "whole number"]),
+        ("DYNACHECK_RECOMPILE_LIMIT", "-1", ["DYNACHECK_RECOMPILE_LIMIT='-1'", "from 0 on"]),
         ("DYNACHECK_ERROR_ON_RECOMPILE", "maybe", ["DYNACHECK_ERROR_ON_RECOMPILE='maybe'", "0 or 1"]),
         ("DYNACHECK_LOGS", "recompile", ["DYNACHECK_LOGS='recompile'", "recompiles"]),
     ],
@@ -82,6 +99,44 @@ def test_wrong_environment(variable, value, words):
     )  # fmt: skip
     assert run.returncode == 1
     last = run.stderr.strip().splitlines()[-1]
+    assert [word for word in words if word not in last] == []
+
+
+def test_settings_are_attributes_as_torchs_are():
+    config = dynacheck.config
+    compiled = dynacheck.compile(lambda x, text: x + len(text), backend="eager")
+    assert config.recompile_limit == config.cache_size_limit == config.get("recompile_limit") == 8
+    with dynacheck.observe() as report:
+        config.cache_size_limit = 2
+        try:
+            assert config.recompile_limit == 2
+            for text in ("a", "bb", "ccc"):
+                compiled(torch.ones(2), text)
+        finally:
+            config.recompile_limit = 8
+    assert [call.outcome for call in report.calls] == ["miss", "miss", "eager"]
+
+
+# -- a Python or torch that the engine isn't made for
+
+
+@pytest.mark.parametrize(
+    ("pretend", "words"),
+    [
+        (
+            "import torch; torch.__version__ = '2.10.1+cpu'",
+            ["torch 2.11 or later", "not 2.10.1+cpu", "pip install"],
+        ),
+        ("import sys; sys.modules['torch'] = None", ["torch 2.11 or later", "there is none", "pip install"]),
+        ("import sys; sys.version_info = (3, 15, 0)", ["CPython 3.11 to 3.14", "not 3.15"]),
+    ],
+)
+def test_what_is_too_old_or_missing_is_told(pretend, words):
+    program = f"{pretend}\nimport dynacheck\ndynacheck.BackendError, dynacheck.config.recompile_limit\ndynacheck.compile"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    last = run.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: dynacheck needs")
     assert [word for word in words if word not in last] == []
 
 

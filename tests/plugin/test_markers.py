@@ -83,6 +83,29 @@ def test_allow_excuses_by_cause(project, allow, passes):
     result.assert_outcomes(passed=int(passes), failed=int(not passes), warnings=None)
 
 
+@pytest.mark.parametrize(
+    ("mark", "passes"),
+    [
+        ("max_graph_breaks=0, allow=['break:DC103@programs.py:printing']", True),
+        ("max_graph_breaks=0, allow={'break:*': 1}", True),
+        ("max_graph_breaks=0, allow={'break:*': 0}", False),
+        ("max_graph_breaks=0, allow=['break:DC101@*']", False),
+        # an exact number is about everything that happened, allowed or not
+        ("graph_breaks=1, allow=['break:*']", True),
+        ("graph_breaks=0, allow=['break:*']", False),
+    ],
+)
+def test_allow_excuses_breaks_by_cause(project, mark, passes):
+    result = project.run(
+        text=f"""
+        @pytest.mark.dynacheck({mark})
+        def test_one():
+            torch.compile(printing)(X)
+        """
+    )
+    result.assert_outcomes(passed=int(passes), failed=int(not passes), warnings=None)
+
+
 def test_an_unused_allowance_is_a_warning(project):
     result = project.run(
         "-Werror::pytest_dynacheck.DynacheckUnusedAllowance",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 OVER = "def test_one():\n    f = torch.compile(clean)\n    f(X), f(X[:3])\n"
 
@@ -289,3 +290,22 @@ def test_strict_makes_notes_fail(project):
     result.stdout.fnmatch_lines(["dynacheck: *max_recompiles(0) proves nothing: everything was called once"])
     project.pytester.makeini("[pytest]\ndynacheck_strict = true\n")
     project.run().assert_outcomes(failed=1)
+
+
+def test_a_torch_that_is_too_old_is_told_where_a_test_needs_it(project, monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "2.10.1")
+    text = """
+        @pytest.mark.max_graphs(1)
+        def test_marked():
+            torch.compile(clean)(X)
+
+        def test_plain():
+            pass
+        """
+    result = project.run(text=text)
+    result.assert_outcomes(errors=1, passed=1)
+    wanted = "dynacheck needs torch 2.11 or later, not 2.10.1; install it with: pip install 'torch>=2.11'"
+    result.stdout.fnmatch_lines([f"engine bundled can't be loaded: {wanted}"])
+    result = project.run("--dynacheck-backend=nonsense")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: engine bundled can't be loaded: {wanted}"])

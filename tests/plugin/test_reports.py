@@ -126,7 +126,7 @@ def test_a_break_in_a_loop_has_both_keys(project):
         programs.py:17 in looping: call that writes output
               print("seen")
           `print()` has a side effect outside the graph and can't be traced.
-          the frame can't go on after it and runs eagerly as a whole
+          looping can't go on after it (break inside a loop) and runs eagerly as a whole
           hint: remove it, or move it out of the compiled function
           allow with: break:DC103@programs.py:looping
           allow with: eager:skip@programs.py:looping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib.metadata
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dynacheck import errors
@@ -15,6 +15,9 @@ from dynacheck.backends.contract import Backend, GraphCompiler, calling
 ENTRY_POINTS = "dynacheck_backends"
 
 CHECK = "check"
+
+_TAGS = ("debug", "experimental")
+"""What torch's own `list_backends` leaves out too."""
 
 _PLAIN: Mapping[str, GraphCompiler] = {"eager": local.eager, "inspect": local.inspect}
 """Backends that look at nothing but the graph."""
@@ -47,9 +50,14 @@ class Registry:
             self._plugins = {e.name: e for e in importlib.metadata.entry_points(group=ENTRY_POINTS)}
         return self._plugins
 
-    def names(self) -> list[str]:
-        """All names, torch's included."""
-        return sorted({*_PLAIN, CHECK, *self._registered, *self._entry_points(), *stock.names()})
+    def names(self, without: Iterable[str] = ()) -> list[str]:
+        """All names, torch's included.
+
+        Args:
+            without: tags of torch's own (`debug`, `experimental`); ours have none.
+        """
+        ours = {*_PLAIN, CHECK, *self._registered, *self._entry_points()}
+        return sorted({*ours, *stock.names(without)})
 
     def lookup(self, name: str) -> GraphCompiler | None:
         """The registered callable of that name, or None."""
@@ -66,7 +74,12 @@ def unknown(name: str) -> errors.DynacheckError:
     """The error for a name that stands for nothing, with names like it."""
     names = registry.names()
     near = difflib.get_close_matches(name, names, 3)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(names)}"
+    some = ", ".join(registry.names(_TAGS))
+    hint = (
+        f"did you mean {' or '.join(map(repr, near))}?"
+        if near
+        else f"there are {some}, and torch's for debugging"
+    )
     return errors.make(errors.InvalidBackend, f"unknown backend {name!r}: {hint}")
 
 
@@ -160,11 +173,13 @@ def _identity(fn: Any) -> tuple[int, ...]:
     return (id(owner), id(inner)) if inner is not None else (id(fn),)
 
 
-def register_backend(fn: GraphCompiler | None = None, name: str | None = None, tags: Any = ()) -> Any:
+def register_backend(
+    compiler_fn: GraphCompiler | None = None, name: str | None = None, tags: Any = ()
+) -> Any:
     """Make a backend known by name; also as a decorator.
 
     Args:
-        fn: `(GraphModule, example_inputs) -> callable`.
+        compiler_fn: `(GraphModule, example_inputs) -> callable`.
         name: its name; the function's own if None.
         tags: accepted as torch does, not used.
 
@@ -182,12 +197,16 @@ def register_backend(fn: GraphCompiler | None = None, name: str | None = None, t
         >>> "my_backend" in list_backends()
         True
     """
-    if fn is None:
+    if compiler_fn is None:
         return lambda found: register_backend(found, name)
-    registry.register(fn, str(name or getattr(fn, "__name__", type(fn).__name__)))
-    return fn
+    registry.register(compiler_fn, str(name or getattr(compiler_fn, "__name__", type(compiler_fn).__name__)))
+    return compiler_fn
 
 
-def list_backends() -> list[str]:
-    """The names that `compile(..., backend=)` takes, sorted; loads torch's compiler."""
-    return registry.names()
+def list_backends(exclude_tags: Iterable[str] | None = _TAGS) -> list[str]:
+    """The names that `compile(..., backend=)` takes, sorted; loads torch's compiler.
+
+    Args:
+        exclude_tags: of torch's own, leave those with such tags out; None: name all.
+    """
+    return registry.names(exclude_tags or ())

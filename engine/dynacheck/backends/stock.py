@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -12,11 +12,15 @@ from dynacheck.backends.contract import GraphCompiler
 INDUCTOR = "inductor"
 
 
-def names() -> list[str]:
-    """The names torch knows, those for debugging included."""
+def names(without: Iterable[str] = ()) -> list[str]:
+    """The names torch knows, those for debugging included.
+
+    Args:
+        without: leave those with such tags out.
+    """
     from torch._dynamo.backends import registry
 
-    return list(registry.list_backends(exclude_tags=()))
+    return list(registry.list_backends(exclude_tags=tuple(without)))
 
 
 def lookup(

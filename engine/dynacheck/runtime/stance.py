@@ -81,6 +81,7 @@ class set_stance:
             serve, all else runs as it is; `fail_on_recompile`: an error where something would be compiled;
             `eager_then_compile`: the first call of a frame runs as it is, and what differs in the second
                 becomes a symbol.
+        skip_guard_eval_unsafe: accepted as torch does; guards are checked all the same.
         force_backend: with `default`: the backend that all compiles use instead of their own.
 
     Raises:
@@ -92,7 +93,11 @@ class set_stance:
     """
 
     def __init__(
-        self, stance: str = "default", *, force_backend: str | Callable[..., Any] | None = None
+        self,
+        stance: str = "default",
+        *,
+        skip_guard_eval_unsafe: bool = False,
+        force_backend: str | Callable[..., Any] | None = None,
     ) -> None:
         if stance not in NAMES:
             raise ValueError(f"unknown stance {stance!r}; there are {', '.join(NAMES)}")

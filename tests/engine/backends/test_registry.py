@@ -12,9 +12,14 @@ from dynacheck.backends import local, registry
 
 
 def test_names():
-    names = dynacheck.list_backends()
+    names = dynacheck.list_backends(None)
     assert {"eager", "inspect", "check", "aot_eager", "inductor"} <= set(names)
     assert names == sorted(names)
+    assert set(names) == {*torch._dynamo.list_backends(None), "eager", "inspect", "check"}
+
+
+def test_those_for_debugging_are_left_out_as_torch_does():
+    assert set(dynacheck.list_backends()) == {*torch.compiler.list_backends(), "eager", "inspect", "check"}
 
 
 def test_torchs_names_are_loaded_late():

@@ -33,10 +33,12 @@ def build(folder, prelude="", **environment):
     return process.stderr.strip().splitlines()[-1]
 
 
-def test_missing_compiler(tmp_path):
-    said = build(tmp_path, CC="/no/such/compiler")
+@pytest.mark.parametrize("compiler", ["/no/such/compiler", "false"])
+def test_missing_compiler(tmp_path, compiler):
+    said = build(tmp_path, CC=compiler)
     assert said.startswith("pytest-dynacheck: can't build its C module")
-    assert "tried /no/such/compiler; install gcc or clang" in said
+    assert f"tried {compiler}; install gcc or clang" in said
+    assert "csrc" not in said  # no command line of the compiler's
 
 
 @pytest.mark.parametrize(

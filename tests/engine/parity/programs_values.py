@@ -104,6 +104,24 @@ def _():
     return f, [(torch.ones(3), n) for n in (5, 6, 7, 1, 0)]
 
 
+@program("int_argument_counts_a_loop", 14, graphs=3, recompiles=2)
+def _():
+    def f(x, n):
+        for _ in range(n):
+            x = x * 2
+        return x
+
+    return f, [(torch.ones(3), n) for n in (3, 4, 5)]
+
+
+@program("int_argument_decides", 14, graphs=3, recompiles=2)
+def _():
+    def f(x, n):
+        return x * n if n > 6 else x - n
+
+    return f, [(torch.ones(3), n) for n in (2, 3, 8, 9)]
+
+
 @program("number_types", 14, graphs=5, recompiles=4)
 def _():
     def f(x, n):

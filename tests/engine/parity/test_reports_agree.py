@@ -30,6 +30,7 @@ SMALL = {
     "blocks_in_loop_read_index",
     "broadcast_equality",
     "grad_modes",
+    "int_argument_counts_a_loop",
     "print_before_and_in_loop",
     "random_random",
     "same_tensor_twice",

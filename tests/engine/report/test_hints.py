@@ -32,6 +32,8 @@ def row(then, now, source="self.steps", kind="value", file="", line=0, detail=""
         (row((1, 2), (1, 3), "pads"), "this value"),
         (row(Named("Act.RELU"), Named("Act.TANH"), "act"), "each is a graph of its own"),
         (row("n <= 5", 6, "n"), "a branch depends on this condition"),
+        (row("n == 4", 5, "n"), "needs the number itself"),
+        (row(Named("n == 4"), 5, "n"), "needs the number itself"),
         (row(3, 4, "pos", detail="as an index"), "index_copy_"),
     ],
 )
@@ -55,6 +57,8 @@ def test_every_kind_has_a_hint(kind):
         (row(4, 5, "x", "size"), "mark_dynamic"),
         (row(4, 1, "x", "size"), "0 and 1"),
         (row("x.size()[0] <= 8", 9, "x", "size"), "a branch depends on this size"),
+        (row("x.size()[0] == 4", 5, "x", "size"), "needs the number itself"),
+        (row("2 <= x.size()[0]", 1, "x", "size"), "0 and 1"),
         (row("x.size()[0] == y.size()[0]", {}, "x, y", "expression"), "warm up with different ones"),
         (row("n + m <= 5", {}, "n, m", "expression"), "a branch depends on this condition"),
     ],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import dynacheck
 import pytest
 import torch
 from dynacheck import configured
+from dynacheck.runtime.engine import engine as the_engine
 
 
 class Counter(torch.nn.Module):
@@ -163,3 +165,49 @@ def test_frames_that_never_have_operations_stop_being_looked_at(seen, x):
         assert compiled(x, [str(i)] and [i]) == i
     assert seen.counts["cache_entries"] == 0 and seen.counts["graphs"] == 0
     assert not seen.eager_runs
+
+
+def test_a_limit_reached_while_waiting_for_the_lock_holds(monkeypatch, seen, x):
+    waits = threading.Event()
+
+    class Lock:
+        """Tells when the second thread is about to wait."""
+
+        def __init__(self, lock):
+            self.lock = lock
+
+        def __enter__(self):
+            if threading.current_thread() is second:
+                waits.set()
+            return self.lock.__enter__()
+
+        def __exit__(self, *exc):
+            return self.lock.__exit__(*exc)
+
+    def f(x, text):
+        return x + len(text)
+
+    def backend(gm, example_inputs):
+        if threading.current_thread() is not second and not second.ident:
+            second.start()
+            assert waits.wait(60)
+        return gm.forward
+
+    compiled = dynacheck.compile(f, backend=backend, recompile_limit=1)
+    results = []
+    second = threading.Thread(target=lambda: results.append(compiled(x, "two")))
+    monkeypatch.setattr(the_engine, "lock", Lock(the_engine.lock))
+    torch.testing.assert_close(compiled(x, "a"), x + 1)
+    second.join(60)
+    torch.testing.assert_close(results[0], x + 3)
+    assert seen.counts["cache_entries"] == 1
+    assert sorted(call.outcome for call in seen.calls) == ["eager", "miss"]
+
+
+def test_a_frame_without_operations_is_looked_at_as_often_as_the_limit_says(seen, x):
+    def f(x, text):
+        return len(text)
+
+    compiled = dynacheck.compile(f, backend="eager", recompile_limit=3)
+    assert [compiled(x, "a" * n) for n in range(6)] == list(range(6))
+    assert [s.reason for s in seen.skipped] == ["DC304"] * 3
