@@ -218,7 +218,7 @@ def test_marker_keywords_reach_the_compile(project):
         ("dynacheck(engine='other')", "no engine 'other'; there are bundled, torch"),
         ("dynacheck(backend=3)", "backend takes a name or a callable, not 3"),
         ("dynacheck(backend='inducter')", "no backend 'inducter'; did you mean 'inductor'?"),
-        ("dynacheck(backend='zzz')", "no backend 'zzz'; there are aot_eager, "),
+        ("dynacheck(backend='zzz')", "no backend 'zzz'; there are eager, inspect, "),
         ("dynacheck(device=3)", "device takes 'auto', 'cpu', 'cuda' or 'cuda:n', not 3"),
         ("dynacheck(device='gpu')", "device takes 'auto', 'cpu', 'cuda' or 'cuda:n', not 'gpu'"),
         ("dynacheck(dynamic='yes')", "dynamic takes True, False or None, not 'yes'"),
