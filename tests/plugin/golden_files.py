@@ -1,6 +1,7 @@
 """Texts of reports in files, one per report; `python tests/plugin/golden_files.py` writes them anew.
 
-Times, versions and lines of the tests' own harness change without a change of reports; they are replaced before comparing.
+Times, versions and lines of the tests' own harness change without a change of reports; they are
+replaced before comparing.
 """
 
 from __future__ import annotations
