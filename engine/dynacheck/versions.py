@@ -40,11 +40,12 @@ def require() -> None:
     oldest = ".".join(map(str, OLDEST_TORCH))
     advice = f"install it with: pip install 'torch>={oldest}'"
     try:
-        version = str(importlib.import_module("torch").__version__)
+        torch = importlib.import_module("torch")
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise ImportError(f"dynacheck needs torch {oldest} or later, and there is none; {advice}") from None
+    version = str(torch.__version__)
     major, minor = version.split(".")[:2]
     if (int(major), int(minor)) < OLDEST_TORCH:
         raise ImportError(f"dynacheck needs torch {oldest} or later, not {version}; {advice}")
