@@ -331,7 +331,8 @@ def _recompiles(test: Mapping[str, Any]) -> Iterator[str]:
         times = f"{len(records)} times" if len(records) > 1 else f"(entry {first['entry']})"
         took = sum(record["seconds"] for record in records) * 1e3
         at = f", triggered at {_code(_at(last['triggered_at']))}" if last["triggered_at"] else ""
-        yield (f"<p>{_code(first['code'])} ({_place(first)}) compiled again {times}, {took:.0f} ms{at}</p>")
+        rest = f" after line {first['resume_line']}" if first["resume_line"] else ""
+        yield f"<p>{_code(first['code'])} ({_place(first)}){rest} compiled again {times}, {took:.0f} ms{at}</p>"
         if len(records) > 1:
             yield from _history([record["changes"][0] for record in records if record["changes"]])
         else:

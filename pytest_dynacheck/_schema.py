@@ -138,6 +138,10 @@ RECOMPILE = _record(
     file=_FILE,
     line=_LINE,
     entry=_number("How many entries there were before."),
+    resume_line={
+        "type": ["integer", "null"],
+        "description": "Where it goes on, for the rest of a function after a break.",
+    },
     seconds=_seconds("What it took, backend included."),
     triggered_at=_PLACE,
     changes=_list(_ref("change"), "Differences from the nearest entry, the deciding one first."),

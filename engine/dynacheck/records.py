@@ -294,6 +294,7 @@ def recompile_json(record: Recompile, root: str) -> dict[str, Any]:
     return {
         "cause": record.cause, "code": record.function, "file": record.file, "line": record.line,
         "entry": record.entry, "seconds": round(record.seconds, 6),
+        "resume_line": record.resume_line,
         "triggered_at": place(record.trigger, root), "changes": [change_json(c) for c in record.changes],
     }  # fmt: skip
 
