@@ -146,6 +146,8 @@ def classified(error: Exception) -> Exception:
         ),
     ):
         return UnsupportedOperator(str(error))
+    if "tensor with symbolic sizes/strides" in str(error):  # a C++ kernel without a form for symbols
+        return UnsupportedOperator(str(error).partition("\n")[0])
     if "data is not allocated yet" in str(error):  # an operator reads its argument's numbers
         return DataDependent(str(error).partition("\n")[0], size=False)
     if isinstance(error, NotImplementedError):

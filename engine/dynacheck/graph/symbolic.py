@@ -551,3 +551,11 @@ def _state(tensor: torch.Tensor) -> tuple[Any, ...]:
     """What changes when an operator changes a tensor in place."""
     version = 0 if tensor.is_inference() else tensor._version
     return version, tensor.requires_grad, tensor.is_leaf, tensor.dim(), tensor.untyped_storage()._cdata
+
+
+def item_at(tensor: torch.Tensor, *indices: torch.Tensor) -> torch.Tensor:
+    """An item of a tensor, the indices being tensors whose values aren't asked for (in functions of `flex_attention`)."""
+    from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+    with TransformGetItemToIndex():
+        return tensor[indices]

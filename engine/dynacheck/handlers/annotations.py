@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dynacheck import reasons
 from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.tensor import TensorVariable
 
 Annotation = Callable[..., VariableTracker]
 _TABLE: Final[dict[str, Annotation]] = {}
@@ -64,7 +65,21 @@ def is_compiling(tx: Tracer) -> VariableTracker:
     return tx.constant(True)
 
 
-@named("mark_static", "mark_dynamic", "maybe_mark_dynamic", "mark_unbacked", "mark_static_address")
+@named("mark_static")
+def mark_static(tx: Tracer, t: VariableTracker, index: VariableTracker | None = None) -> VariableTracker:
+    """Sizes of a tensor that the frame is compiled for."""
+    tensor = t.realize(tx)
+    if not isinstance(tensor, TensorVariable):
+        return mark(tx)
+    sizes = tensor.ref.facts.shape
+    at = range(len(sizes)) if index is None else [index.realize(tx).as_constant(tx)]
+    for i in at:
+        if type(sizes[i]) is not int:
+            tx.specialize(sizes[i])
+    return tx.constant(None)
+
+
+@named("mark_dynamic", "maybe_mark_dynamic", "mark_unbacked", "mark_static_address")
 def mark(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
     tx.break_(reasons.UNKNOWN_CALL, what="a function that marks dimensions")
 

@@ -14,9 +14,10 @@ from dynacheck.reasons import UNKNOWN_CALL
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
+from dynacheck.variables.defaultdicts import DefaultDictVariable
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.handing_on import typed
-from dynacheck.variables.mappings import DefaultDictVariable, DictVariable, OrderedDictVariable
+from dynacheck.variables.mappings import DictVariable, OrderedDictVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.results import fold
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable

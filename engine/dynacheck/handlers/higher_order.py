@@ -13,10 +13,12 @@ from typing import Any, Final, NoReturn
 import torch
 from torch._higher_order_ops.associative_scan import associative_scan_op
 from torch._higher_order_ops.cond import cond_op
+from torch._higher_order_ops.flex_attention import flex_attention as flex_attention_op
 from torch._higher_order_ops.map import map_impl
 from torch._higher_order_ops.scan import scan_op
 from torch._higher_order_ops.while_loop import while_loop_op
 from torch._higher_order_ops.wrap import tag_activation_checkpoint
+from torch.nn.attention.flex_attention import noop_mask
 from torch.utils import checkpoint
 
 from dynacheck import errors, reasons
@@ -31,7 +33,7 @@ from dynacheck.variables.functions import CallableVariable
 from dynacheck.variables.sequences import ListVariable, TupleVariable
 from dynacheck.variables.subclasses import SubclassTensorVariable
 from dynacheck.variables.symbolic import SymNumberVariable
-from dynacheck.variables.tensor import TensorVariable
+from dynacheck.variables.tensor import INDEXED_BY_TENSORS, TensorVariable
 from dynacheck.variables.walk import reachable
 
 Arg = VariableTracker
@@ -123,16 +125,17 @@ class Body:
             nodes = tuple(leaf.as_proxy(tx) for leaf in self.leaves)
             recorder.close(nodes[0] if single else nodes)
 
-    def module(self, tx: Tracer, lifted: dict[Any, Any]) -> GraphFunction:
+    def module(self, tx: Tracer, lifted: dict[Any, Any], may_alias: bool = False) -> GraphFunction:
         """The function as a graph, made an attribute of the graph around it; a break if it has effects.
 
         Args:
             tx: the translator.
             lifted: the values of the graph around it that it gets after its arguments.
+            may_alias: it may return what it is given.
         """
         made = self.recorder.module(lifted, self.name)
         metas = [lifted[node] for node in lifted]
-        why = tx.examine(effects, made, *self.metas, *metas)
+        why = "" if may_alias else tx.examine(effects, made, *self.metas, *metas)
         if why:
             self.refuse(tx, f"of a function, {why}")
         return GraphFunction(made, tx.graph.add_module(self.name, made, self.recorder))
@@ -302,3 +305,54 @@ def map_(tx: Tracer, f: Arg, xs: Arg, pos_args: Arg) -> VariableTracker:
     body = Body("map", "map_body")
     items, others = _tensors(tx, xs, body), abstract.iterate(tx, pos_args)
     return _over_items(tx, map_impl, body, f, _slices(tx, items), [items], others)
+
+
+@handles(flex_attention_op)
+def flex_attention(
+    tx: Tracer,
+    query: Arg,
+    key: Arg,
+    value: Arg,
+    score_mod: Arg,
+    block_mask: Arg,
+    scale: Arg,
+    kernel_options: Arg,
+) -> VariableTracker:
+    """Both functions get numbers as 0-d tensors: the score, then batch, head and positions."""
+    *blocks, mask_mod = [item.realize(tx) for item in abstract.iterate(tx, block_mask)]
+    if abstract.is_none(tx, mask_mod):
+        mask_mod = tx.object(noop_mask)
+    given = query.as_meta(tx)
+    score, index = (on_its_own(tx.examine(make, given).facts) for make in (_score, _index))
+    parts = []
+    for name, fn, first in (("score_mod", score_mod, [score]), ("mask_fn", mask_mod, [])):
+        body = Body("flex_attention", name)
+        tx.state[INDEXED_BY_TENSORS] = True
+        try:
+            body.trace(tx, fn, [], [*first, *(on_its_own(index.facts) for _ in range(4))], single=True)
+        finally:
+            del tx.state[INDEXED_BY_TENSORS]
+        lifted = union([body.recorder])
+        parts.append((body.module(tx, lifted, True), TupleVariable(lifted_values(tx, lifted))))
+    (score_graph, score_uses), (mask_graph, mask_uses) = parts
+    blocks.append(mask_graph)
+    arguments = [
+        query,
+        key,
+        value,
+        score_graph,
+        TupleVariable(blocks),
+        scale,
+        kernel_options,
+        score_uses,
+        mask_uses,
+    ]
+    return tx.record("call_function", flex_attention_op, arguments)
+
+
+def _score(query: torch.Tensor) -> torch.Tensor:
+    return query.new_empty([], requires_grad=query.requires_grad)
+
+
+def _index(query: torch.Tensor) -> torch.Tensor:
+    return query.new_empty([], dtype=torch.int32)

@@ -7,12 +7,14 @@ from functools import partial
 from typing import Any, Final
 
 import torch
+import torch.fx.traceback
 
 from dynacheck.handlers.registry import handles
-from dynacheck.reasons import TENSOR_KIND
+from dynacheck.reasons import PYTHON_RESULT, TENSOR_KIND
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.contexts import (
+    AttentionKernelsVariable,
     AutocastVariable,
     GradModeVariable,
     InferenceModeVariable,
@@ -40,7 +42,8 @@ _QUERIES: Final = (
     torch.backends.cuda.math_sdp_enabled,
     torch._C._len_torch_dispatch_stack, torch.is_autocast_cpu_enabled, torch.get_autocast_cpu_dtype,
     torch.distributed.is_available,
-    torch.is_warn_always_enabled,
+    torch.is_warn_always_enabled, torch.__future__.get_swap_module_params_on_conversion,
+    torch.__future__.get_overwrite_module_params_on_conversion,
 )  # fmt: skip
 
 
@@ -114,7 +117,7 @@ def _constant_constructor(fn: Any) -> None:
         return tx.constant(found)
 
 
-for _constructor in (torch.device, torch.promote_types, torch.can_cast):
+for _constructor in (torch.device, torch.promote_types, torch._C._nn._parse_to):
     _constant_constructor(_constructor)
 
 
@@ -248,7 +251,22 @@ def nullcontext(tx: Tracer, enter_result: VariableTracker | None = None) -> Vari
 
 @handles(torch.profiler.record_function, torch.autograd.profiler.profile, torch.profiler.profile)
 def record_function(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    return NullContextVariable(contextlib.nullcontext, scope=True)
+
+
+@handles(torch.fx.traceback.annotate)
+def annotate(tx: Tracer, annotation_dict: VariableTracker) -> VariableTracker:
     return NullContextVariable(contextlib.nullcontext)
+
+
+@handles(torch.nn.attention.sdpa_kernel)
+def sdpa_kernel(
+    tx: Tracer, backends: VariableTracker, set_priority: VariableTracker | None = None
+) -> VariableTracker:
+    single = backends.get_type() is torch.nn.attention.SDPBackend
+    chosen = [backends] if single else abstract.iterate(tx, backends)
+    kernels = tuple(int(abstract.python_object(kernel.realize(tx))) for kernel in chosen)
+    return AttentionKernelsVariable(kernels, bool(_constant(tx, set_priority, False)))
 
 
 # -- quantized tensors, which metadata propagation takes for plain ones
@@ -264,6 +282,17 @@ def record_function(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracke
 )
 def quantize(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
     tx.break_(TENSOR_KIND, what="quantized")
+
+
+@handles(torch._has_compatible_shallow_copy_type)
+def has_compatible_type(tx: Tracer, input: VariableTracker, other: VariableTracker) -> VariableTracker | None:
+    return tx.constant(True) if input is other else None
+
+
+@handles(torch.nn.parameter.is_lazy)
+def is_lazy(tx: Tracer, param: VariableTracker) -> VariableTracker:
+    """As torch: a function of torch that returns no tensor."""
+    tx.break_(PYTHON_RESULT, call="torch.nn.parameter.is_lazy", what="bool")
 
 
 # -- checks and notices

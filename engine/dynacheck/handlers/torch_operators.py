@@ -82,5 +82,5 @@ def method_name(fn: Any) -> str | None:
 
 
 def _is_inlined(fn: types.FunctionType) -> bool:
-    """Whether it is interpreted: helpers, which start with an underscore."""
-    return fn.__name__.startswith("_")
+    """Whether it is interpreted: helpers, which start with an underscore, and what calls a function that it is given."""
+    return fn.__name__.startswith("_") or fn.__name__ == "triplet_margin_with_distance_loss"

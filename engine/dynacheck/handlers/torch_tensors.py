@@ -137,7 +137,17 @@ def item(
 def requires_grad_(
     tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
 ) -> VariableTracker:
+    wanted = [*args, *kwargs.values(), tx.constant(True)][0].realize(tx).as_constant(tx)
+    if wanted != tensor.ref.facts.requires_grad:  # as torch, which doesn't change it in a graph
+        tx.break_(reasons.BACKWARD_CALL, call="Tensor.requires_grad_()")
     return tx.record("call_method", "requires_grad_", [tensor, *args], kwargs)
+
+
+@special("retain_grad")
+def retain_grad(
+    tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    return tx.give_up(reasons.BACKWARD_CALL, call="Tensor.retain_grad()")
 
 
 @special("resize_", "resize_as_", "resize")
@@ -176,6 +186,8 @@ def iterate(tx: Tracer, tensor: TensorVariable) -> VariableTracker:
 
 def store_attribute(tx: Tracer, tensor: TensorVariable, name: str, value: VariableTracker | None) -> None:
     """Assign an attribute of a tensor."""
+    if name == "data" and value is not None and value.realize(tx) is tensor:
+        return  # a conversion that had nothing to convert (`module.to`)
     if value is None or name in ("data", "requires_grad", "grad_fn", "names"):
         tx.break_(
             reasons.UNKNOWN_OPERATION, operation=f"writing the attribute {name!r}", what=tensor.describe()

@@ -7,6 +7,7 @@ from typing import Any
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.table import Machine, opcode, unsupported
 from dynacheck.variables import abstract
+from dynacheck.variables.symbolic import UnreadTextVariable, joined
 
 unsupported("template strings aren't modelled", "BUILD_TEMPLATE", "BUILD_INTERPOLATION")
 
@@ -39,11 +40,15 @@ def format_with_spec(tx: Machine, inst: Instruction) -> None:
 
 @opcode("BUILD_STRING", leaves=1)
 def build_string(tx: Machine, inst: Instruction) -> None:
-    parts = [part.realize(tx) for part in tx.popn(inst.arg)]
+    parts = tx.popn(inst.arg)
+    if any(isinstance(part, UnreadTextVariable) for part in parts):
+        tx.push(UnreadTextVariable.of(tx, joined, parts))
+        return
+    parts = [part.realize(tx) for part in parts]
     if all(part.is_constant() for part in parts):
         tx.push(tx.constant("".join(part.as_constant(tx) for part in parts)))
         return
-    joined = parts[0]
+    whole = parts[0]
     for part in parts[1:]:
-        joined = abstract.binary(tx, "+", joined, part)
-    tx.push(joined)
+        whole = abstract.binary(tx, "+", whole, part)
+    tx.push(whole)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias
 
 from dynacheck.graph.facts import TensorRef
 from dynacheck.guards.base import Guard
@@ -591,9 +591,10 @@ def _forward(name: str) -> None:
     setattr(LazyVariable, name, slot)
 
 
-for _name in (
+DELAYED_SLOTS: Final = (
     "as_constant", "as_proxy", "as_meta", "tp_getattro", "tp_setattro", "tp_call", "tp_iter", "tp_iternext", "nb_bool",
     "sq_length", "mp_subscript", "mp_ass_subscript", "sq_contains", "tp_richcompare", "nb_binary", "nb_inplace",
     "nb_unary", "hash_key", "tp_repr", "tp_str", "tp_format",
-):  # fmt: skip
+)  # fmt: skip
+for _name in DELAYED_SLOTS:
     _forward(_name)

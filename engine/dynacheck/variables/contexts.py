@@ -8,7 +8,7 @@ from typing import Any, Final
 import torch
 
 from dynacheck.sources import Node
-from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import CantRebuild, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import CallableVariable
 
 _enter_inference_mode: Final[Callable[..., Any]] = torch.autograd.grad_mode._enter_inference_mode
@@ -236,6 +236,68 @@ class AutocastVariable(ContextVariable):
         return AutocastVariable(self.cls, self.arguments)
 
 
+class AttentionKernels:
+    """`sdpa_kernel` as graphs and rewritten code enter it.
+
+    Args:
+        kernels: numbers of the kernels to choose from.
+        set_priority: whether their order counts.
+    """
+
+    def __init__(self, kernels: tuple[int, ...], set_priority: bool) -> None:
+        self.kernels = kernels
+        self.set_priority = set_priority
+        self.previous: list[Any] = []
+
+    def __enter__(self) -> dict[str, Any]:
+        attention: Any = torch.nn.attention
+        self.previous.append(attention._cur_sdpa_kernel_backends(with_priority=self.set_priority))
+        attention._sdpa_kernel([attention.SDPBackend(k) for k in self.kernels], self.set_priority)
+        return {}
+
+    def __exit__(self, *exception: object) -> None:
+        attention: Any = torch.nn.attention
+        attention._sdpa_kernel(self.previous.pop(), self.set_priority)
+
+
+def _enter_kernels(kernels: tuple[int, ...], set_priority: bool) -> AttentionKernels:
+    entered = AttentionKernels(kernels, set_priority)
+    entered.__enter__()
+    return entered
+
+
+def _leave_kernels(entered: AttentionKernels) -> None:
+    entered.__exit__()
+
+
+class AttentionKernelsVariable(ContextVariable):
+    """`sdpa_kernel`."""
+
+    __slots__ = ("entered", "kernels", "set_priority")
+
+    def __init__(self, kernels: tuple[int, ...], set_priority: bool, node: Node | None = None) -> None:
+        super().__init__(AttentionKernels, node)
+        self.kernels = kernels
+        self.set_priority = set_priority
+        self.entered: list[Any] = []
+
+    def enter(self, tx: Tracer) -> VariableTracker:
+        arguments = (self.kernels, self.set_priority)
+        self.entered.append((_enter_kernels(*arguments), tx.graph_call(_enter_kernels, list(arguments))))
+        return tx.constant({})
+
+    def leave(self, tx: Tracer) -> None:
+        entered, proxy = self.entered.pop()
+        _leave_kernels(entered)
+        tx.graph_call(_leave_kernels, [proxy])
+
+    def enter_call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return AttentionKernels, (self.kernels, self.set_priority)
+
+    def clone(self) -> ContextVariable:
+        return AttentionKernelsVariable(self.kernels, self.set_priority)
+
+
 def leave_entered(values: Sequence[Any]) -> None:
     """Leave what a graph that raised had entered and not left.
 
@@ -247,26 +309,35 @@ def leave_entered(values: Sequence[Any]) -> None:
             _exit_autocast(value)
         elif isinstance(value, torch._C._InferenceMode):
             _exit_inference_mode(value)
+        elif isinstance(value, AttentionKernels) and value.previous:
+            _leave_kernels(value)
 
 
 class NullContextVariable(ContextVariable):
-    """A manager without effect on the trace: `nullcontext`, profiler scopes."""
+    """A manager without effect on the trace: `nullcontext`, profiler scopes (which `as` binds)."""
 
-    __slots__ = ("value",)
+    __slots__ = ("scope", "value")
 
-    def __init__(self, cls: type, value: VariableTracker | None = None, node: Node | None = None) -> None:
+    def __init__(
+        self, cls: type, value: VariableTracker | None = None, node: Node | None = None, scope: bool = False
+    ) -> None:
         super().__init__(cls, node)
         self.value = value
+        self.scope = scope
 
     def enter(self, tx: Tracer) -> VariableTracker:
+        if self.scope:
+            return self
         return tx.constant(None) if self.value is None else self.value
 
     def leave(self, tx: Tracer) -> None:
         return None
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
-        if name == "enter_result":
+        if name == "enter_result" and not self.scope:
             return self.enter(tx)
+        if name == "_recreate_cm":
+            return ContextMethodVariable(self, "clone")
         return super().tp_getattro(tx, name)
 
     def children(self) -> Sequence[VariableTracker]:
@@ -276,9 +347,11 @@ class NullContextVariable(ContextVariable):
         return self.cls, ()
 
     def reconstruct(self, to: Rebuilder) -> None:
+        if self.scope:
+            raise CantRebuild("a profiler that is entered in the frame")
         value = self.value
         to.call_helper(self.cls, *([] if value is None else [lambda: to.load(value)]))
         to.remember(self)
 
     def clone(self) -> ContextVariable:
-        return NullContextVariable(self.cls, self.value)
+        return NullContextVariable(self.cls, self.value, None, self.scope)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
+import weakref
 from typing import Any, Final
 
 import torch
@@ -12,18 +13,27 @@ import torch
 from dynacheck import reasons
 from dynacheck.guards import Is, TypeIs
 from dynacheck.guards.objects import LengthIs
-from dynacheck.sources import CAttr, DictAttr, Node
+from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, Referent
 from dynacheck.sources import instance_dict as raw_instance_dict
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.callables import CachedFunctionVariable, PartialVariable
-from dynacheck.variables.contexts import AutocastVariable, GradModeVariable, InferenceModeVariable
+from dynacheck.variables.contexts import (
+    AttentionKernels,
+    AttentionKernelsVariable,
+    AutocastVariable,
+    GradModeVariable,
+    InferenceModeVariable,
+    NullContextVariable,
+)
+from dynacheck.variables.defaultdicts import DefaultDictVariable
 from dynacheck.variables.deques import DequeVariable
+from dynacheck.variables.frozen import WeakReferenceVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable
 from dynacheck.variables.hooks import HookTableVariable, is_hook_table
 from dynacheck.variables.instance_dicts import InstanceDictVariable
 from dynacheck.variables.iterators import SequenceProtocolIterator
-from dynacheck.variables.mappings import DefaultDictVariable, DictVariable, OrderedDictVariable
+from dynacheck.variables.mappings import DictVariable, OrderedDictVariable
 from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import UserObjectVariable
@@ -106,6 +116,32 @@ def wrap_inference_mode(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, TypeIs(type(value)))
     mode = tx.wrap(node.child(DictAttr("mode"))).realize(tx).as_constant(tx)
     return InferenceModeVariable(type(value), mode, node)
+
+
+@wraps(AttentionKernels)
+def wrap_attention_kernels(tx: Tracer, node: Node, value: AttentionKernels) -> VariableTracker:
+    tx.guard(node, TypeIs(AttentionKernels))
+    kernels, priority = (
+        tx.wrap(node.child(DictAttr(name))).realize(tx) for name in ("kernels", "set_priority")
+    )
+    numbers = tuple(item.realize(tx).as_constant(tx) for item in abstract.iterate(tx, kernels))
+    return AttentionKernelsVariable(numbers, priority.as_constant(tx), node)
+
+
+@wraps(torch.profiler.record_function)
+def wrap_profiler_scope(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, TypeIs(type(value)))
+    return NullContextVariable(type(value), None, node, scope=True)
+
+
+@wraps(weakref.ref)
+def wrap_weak_reference(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, TypeIs(weakref.ref))
+    target = node.child(Referent())
+    if target.peek() is ABSENT:
+        tx.guard_absent(target)
+        return WeakReferenceVariable(tx.constant(None), node)
+    return WeakReferenceVariable(tx.wrap(target), node)
 
 
 @wraps(torch.autocast, torch.cuda.amp.autocast, torch.cpu.amp.autocast_mode.autocast)

@@ -92,13 +92,13 @@ CONTAINERS[re.Match] = lambda tx, value: FrozenVariable(value)
 
 
 class WeakReferenceVariable(BuiltinObject):
-    """A weak reference made in the frame; its object is alive while the frame runs."""
+    """A weak reference; its object, if it isn't dead, is alive while the frame runs."""
 
     __slots__ = ("target",)
     python_type = weakref.ReferenceType
 
-    def __init__(self, target: VariableTracker) -> None:
-        super().__init__()
+    def __init__(self, target: VariableTracker, node: Node | None = None) -> None:
+        super().__init__(node)
         self.target = target
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:

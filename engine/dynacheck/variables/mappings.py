@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NoReturn
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, NoReturn
 from dynacheck.accessors import dict_key_at, dict_keys_of
 from dynacheck.guards.held import is_constant as is_plain_key
 from dynacheck.guards.objects import ANY_KEY, KeysAre, LengthIs, NotAbsent
-from dynacheck.sources import ABSENT, Accessor, CAttr, Emitter, FrameView, KeyAt, Node, type_lookup
+from dynacheck.sources import ABSENT, Accessor, Emitter, FrameView, KeyAt, Node, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.abstract import equal
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
@@ -22,6 +22,12 @@ from dynacheck.variables.replay import AGAIN, add_items, clear, discard_key, sto
 from dynacheck.variables.results import python_value
 
 Pair = tuple[VariableTracker, VariableTracker]
+
+
+def _is_lasting_class(key: Any) -> bool:
+    """Whether a key is a class that is there as long as the process: it may be held."""
+    by_identity = isinstance(key, type) and type(key).__hash__ is type.__hash__
+    return by_identity and key.__module__.partition(".")[0] in ("builtins", "collections", "torch")
 
 
 def dict_value_at(d: dict[Any, Any], index: int) -> object:
@@ -131,12 +137,14 @@ class DictVariable(BuiltinObject):
                 return None
             if key.is_constant():
                 return self._sourced_value(tx, key.as_constant(tx))
+            if _is_lasting_class(found):
+                return self._sourced_value(tx, found)
         pair = self.content(tx).get(found)
         return None if pair is None else pair[1]
 
     def _sourced_value(self, tx: Tracer, key: Any) -> VariableTracker | None:
         assert self.node is not None
-        if not is_plain_key(key) and not isinstance(key, enum.Enum):  # a tuple with something else in it
+        if not is_plain_key(key) and not isinstance(key, enum.Enum) and not _is_lasting_class(key):
             pair = self.content(tx).get(key)
             return None if pair is None else pair[1]
         child = self.node.key(key)
@@ -169,10 +177,9 @@ class DictVariable(BuiltinObject):
         raise_key_error(tx, key)
 
     def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
-        if item.node is not None and self.node is not None and not self.cleared:
-            tx.guard(
-                self.node, LengthIs(dict.__len__(self.node.peek()))
-            )  # as torch: the key itself may change
+        may_change = item.node is not None and not _is_lasting_class(abstract.python_object(item.realize(tx)))
+        if may_change and self.node is not None and not self.cleared:  # as torch: the key itself may change
+            tx.guard(self.node, LengthIs(dict.__len__(self.node.peek())))
         return tx.constant(self.lookup(tx, item) is not None)
 
     # -- writing
@@ -466,11 +473,34 @@ def pairs_of(tx: Tracer, value: VariableTracker) -> list[Pair]:
 
 
 class OrderedDictVariable(DictVariable):
-    """An OrderedDict."""
+    """An OrderedDict; one made in the frame may have attributes (a state dict's `_metadata`)."""
 
-    __slots__ = ()
+    __slots__ = ("attrs",)
     python_type = OrderedDict
     nothing_to_pop = "dictionary is empty"
+
+    def __init__(self, entries: dict[Any, Pair] | None, node: Node | None = None) -> None:
+        super().__init__(entries, node)
+        self.attrs: dict[str, VariableTracker] = {}
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        return self.attrs[name] if name in self.attrs else super().tp_getattro(tx, name)
+
+    def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        if value is None or self.node is not None or type_lookup(OrderedDict, name) is not ABSENT:
+            super().tp_setattro(tx, name, value)
+        else:
+            self.attrs[name] = value
+
+    def children(self) -> Sequence[VariableTracker]:
+        return [*super().children(), *self.attrs.values()]
+
+    def fill(self, to: Rebuilder, owner: VariableTracker) -> None:
+        super().fill(to, owner)
+        for name, value in self.attrs.items():
+            to.load(value)
+            to.load(owner)
+            to.store_attr(name)
 
     def same_kind(self, tx: Tracer, entries: dict[Any, Pair]) -> DictVariable:
         return OrderedDictVariable(entries)
@@ -518,81 +548,6 @@ class OrderedDictVariable(DictVariable):
 
     def push_empty(self, to: Rebuilder) -> None:
         to.call_helper(OrderedDict)
-
-
-class DefaultDictVariable(DictVariable):
-    """A defaultdict."""
-
-    __slots__ = ("_factory",)
-    python_type = defaultdict
-    writable = ("default_factory",)
-
-    def __init__(
-        self,
-        entries: dict[Any, Pair] | None,
-        node: Node | None = None,
-        factory: VariableTracker | None = None,
-    ) -> None:
-        super().__init__(entries, node)
-        self._factory = factory
-
-    def factory(self, tx: Tracer) -> VariableTracker:
-        """`default_factory`."""
-        if self._factory is None:
-            if self.node is None:
-                self._factory = tx.constant(None)
-            else:
-                self._factory = tx.wrap(self.node.child(CAttr("default_factory")))
-        return self._factory
-
-    def a_default_factory(self, tx: Tracer) -> VariableTracker:
-        return self.factory(tx)
-
-    def missing(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
-        factory = self.factory(tx).realize(tx)
-        if abstract.is_none(tx, factory):
-            raise_key_error(tx, key)
-        value = tx.call(factory, [])
-        self.store(tx, key, value)
-        return value
-
-    def m___missing__(self, tx: Tracer, key: VariableTracker, /) -> VariableTracker:
-        return self.missing(tx, key)
-
-    def m___init__(
-        self,
-        tx: Tracer,
-        factory: VariableTracker | None = None,
-        other: VariableTracker | None = None,
-        /,
-        **named: VariableTracker,
-    ) -> None:
-        if factory is not None:
-            real = factory.realize(tx)
-            if not abstract.is_none(tx, real) and not abstract.has(real, "__call__"):
-                tx.raise_(TypeError, "first argument must be callable or None")
-        self._factory = factory
-        self.m_update(tx, other, **named)
-
-    def same_kind(self, tx: Tracer, entries: dict[Any, Pair]) -> DictVariable:
-        return DefaultDictVariable(entries, None, self.factory(tx))
-
-    def m___copy__(self, tx: Tracer) -> VariableTracker:
-        return self.m_copy(tx)
-
-    def tp_repr(self, tx: Tracer) -> VariableTracker:
-        return tx.constant(f"defaultdict({text(tx, self.factory(tx))}, {self.listing(tx)})")
-
-    def children(self) -> Sequence[VariableTracker]:
-        held = super().children()
-        return held if self._factory is None else [*held, self._factory]
-
-    def push_empty(self, to: Rebuilder) -> None:
-        factory = self._factory
-        if factory is None:
-            to.call_helper(defaultdict)
-        else:
-            to.call_helper(defaultdict, lambda: to.load(factory))
 
 
 VIEWS: Final[dict[str, Callable[[DictVariable], VariableTracker]]] = {}

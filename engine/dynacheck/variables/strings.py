@@ -8,6 +8,7 @@ from typing import Any
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 from dynacheck.variables.results import python_value
+from dynacheck.variables.symbolic import SymNumberVariable, UnreadTextVariable
 
 
 class _Shown:
@@ -80,6 +81,9 @@ def format_method(
     tx: Tracer, template: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
 ) -> VariableTracker:
     """`template.format(*args, **kwargs)`."""
+    operands = [tx.constant(template), *(a.realize(tx) for a in args)]
+    if not kwargs and any(isinstance(operand, SymNumberVariable) for operand in operands):
+        return UnreadTextVariable.of(tx, str.format, operands)
     named = {k: _shown(tx, v) for k, v in kwargs.items()}
     return _run(tx, template.format, *[_shown(tx, a) for a in args], **named)
 

@@ -12,7 +12,14 @@ import torch
 
 from dynacheck.sources import Node
 from dynacheck.variables import abstract
-from dynacheck.variables.base import NOT_IMPLEMENTED, LazyVariable, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import (
+    DELAYED_SLOTS,
+    NOT_IMPLEMENTED,
+    LazyVariable,
+    Rebuilder,
+    Tracer,
+    VariableTracker,
+)
 from dynacheck.variables.tensor import COMPARE, TensorVariable
 
 BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -121,16 +128,98 @@ class SymNumberVariable(VariableTracker):
         return tx.specialize(self.sym)
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:
-        return tx.constant(repr(tx.specialize(self.sym)))
+        return UnreadTextVariable.of(tx, repr, [self])
 
     def tp_format(self, tx: Tracer, spec: str) -> VariableTracker:
-        return tx.constant(format(tx.specialize(self.sym), spec))
+        return UnreadTextVariable.of(tx, format, [self, tx.constant(spec)])
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         return tx.constant(tx.specialize(self.sym)).tp_getattro(tx, name)
 
     def reconstruct(self, to: Rebuilder) -> None:
         to.graph_output(self)
+
+
+class UnreadTextVariable(VariableTracker):
+    """Text with symbols in it: they become numbers when the text is looked at, if it ever is.
+
+    Args:
+        function: makes the text; no user code.
+        operands: of what: symbols, constants, other such texts.
+    """
+
+    __slots__ = ("function", "operands", "real")
+
+    def __init__(self, function: Callable[..., str], operands: Sequence[VariableTracker]) -> None:
+        super().__init__()
+        self.function = function
+        self.operands = operands
+        self.real: VariableTracker | None = None
+
+    @classmethod
+    def of(
+        cls, tx: Tracer, function: Callable[..., str], operands: Sequence[VariableTracker]
+    ) -> VariableTracker:
+        """The text, looked at now if making it raises, or if bools are among the symbols."""
+        made = cls(function, operands)
+        try:
+            made.hinted()
+        except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
+            return made.realize(tx)
+        return made
+
+    def hinted(self) -> str:
+        """The text of the symbols' values, without depending on them.
+
+        Raises:
+            TypeError: an operand has no value.
+        """
+        return self.function(*map(_hint, self.operands))
+
+    def realize(self, tx: Tracer) -> VariableTracker:
+        if self.real is None:
+            values = [operand.realize(tx).as_constant(tx) for operand in self.operands]
+            try:
+                self.real = tx.constant(self.function(*values))
+            except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
+                tx.raise_(type(error), *error.args)
+        return self.real
+
+    def get_type(self) -> type:
+        return str
+
+    def describe(self) -> str:
+        return "a text"
+
+    def children(self) -> Sequence[VariableTracker]:
+        return self.operands if self.real is None else (self.real,)
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        if self.real is not None:
+            to.load(self.real)
+            return
+        to.call_helper(self.function, *[lambda o=o: to.load(o) for o in self.operands])
+        to.remember(self)
+
+
+for _name in DELAYED_SLOTS:
+    setattr(UnreadTextVariable, _name, getattr(LazyVariable, _name))
+
+
+def _hint(operand: VariableTracker) -> Any:
+    if isinstance(operand, UnreadTextVariable):
+        return operand.hinted()
+    if isinstance(operand, SymNumberVariable):
+        if not isinstance(operand.sym, torch.SymBool) and operand.sym.node.has_hint():
+            return operand.sym.node.hint
+    elif operand.is_constant() and hasattr(operand, "value"):
+        return operand.value
+    raise TypeError("looked at now")
+
+
+def joined(*parts: str) -> str:
+    """The parts of an f-string as one text (used by rewritten code)."""
+    return "".join(parts)
 
 
 def equal_numbers(

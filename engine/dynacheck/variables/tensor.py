@@ -10,6 +10,7 @@ import torch
 
 from dynacheck import reasons
 from dynacheck.graph.facts import TensorRef
+from dynacheck.graph.symbolic import item_at
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, instance_dict
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import CallableVariable
@@ -46,7 +47,8 @@ FLAGS: Final = frozenset(
         "is_sparse_csr",
     }
 )
-_MARK_NAMES: Final = ("_dynamo_", "_dynacheck_")
+INDEXED_BY_TENSORS: Final = "numbers are tensors without dimensions"
+"""In a tracer's state: what is indexed with 0-d tensors alone is looked up in the graph, not by their values."""
 
 
 class Overloaded(Exception):
@@ -113,6 +115,8 @@ class TensorVariable(VariableTracker):
             return tx.class_variable(facts.cls)
         if name in TENSOR_ATTRIBUTES:
             return tx.record("call_function", getattr, [self, tx.constant(name)])
+        if name == "grad_fn" and (facts.is_leaf or not facts.requires_grad):
+            return tx.constant(None)
         if name == "grad" and "grad" not in self.attrs:
             return self._grad(tx)
         if name in self.attrs:
@@ -162,6 +166,10 @@ class TensorVariable(VariableTracker):
         return tx.size_item(self, 0)
 
     def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
+        if INDEXED_BY_TENSORS in tx.state:
+            parts = [part.realize(tx) for part in key.children()] if key.get_type() is tuple else [key]
+            if all(isinstance(part, TensorVariable) for part in parts):
+                return tx.record("call_function", item_at, [self, *parts])
         return tx.record("call_function", operator.getitem, [self, key])
 
     def mp_ass_subscript(self, tx: Tracer, key: VariableTracker, value: VariableTracker | None) -> None:

@@ -8,7 +8,6 @@ EXPECTED_FAILURES: dict[str, str] = {
     "wrapper_subclass": "subclasses with __torch_dispatch__ run as they are",
     "wrapper_subclass_parts": "subclasses with __torch_dispatch__ run as they are",
     "fullgraph_after_partial": "on purpose: a fullgraph=True call that an entry ending in a break would serve raises",
-    "format_size_unused": "formatting a size specialises it at once, also where the text is never used",
     "format_size_returned": "formatting a size specialises it instead of breaking",
     "19_box_size_from_int_of_tensor": "one recompile fewer: the second size is a symbol from the start",
     "hooks_again_mixed": "which of several hooks get keywords is known by their ids",
