@@ -7,7 +7,6 @@ from typing import Any
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.table import Machine, opcode, unsupported
 from dynacheck.variables import abstract
-from dynacheck.variables.symbolic import UnreadTextVariable, joined
 
 unsupported("template strings aren't modelled", "BUILD_TEMPLATE", "BUILD_INTERPOLATION")
 
@@ -40,11 +39,7 @@ def format_with_spec(tx: Machine, inst: Instruction) -> None:
 
 @opcode("BUILD_STRING", leaves=1)
 def build_string(tx: Machine, inst: Instruction) -> None:
-    parts = tx.popn(inst.arg)
-    if any(isinstance(part, UnreadTextVariable) for part in parts):
-        tx.push(UnreadTextVariable.of(tx, joined, parts))
-        return
-    parts = [part.realize(tx) for part in parts]
+    parts = [part.realize(tx) for part in tx.popn(inst.arg)]  # as torch: text of several parts is looked at
     if all(part.is_constant() for part in parts):
         tx.push(tx.constant("".join(part.as_constant(tx) for part in parts)))
         return

@@ -217,11 +217,6 @@ def _hint(operand: VariableTracker) -> Any:
     raise TypeError("looked at now")
 
 
-def joined(*parts: str) -> str:
-    """The parts of an f-string as one text (used by rewritten code)."""
-    return "".join(parts)
-
-
 def equal_numbers(
     tx: Tracer,
     pairs: Sequence[tuple[VariableTracker, VariableTracker]],

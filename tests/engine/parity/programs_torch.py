@@ -115,8 +115,8 @@ class ConvertsItself(nn.Module):
 @on(sizes, graphs=2, entries=2, recompiles=1)
 def text_with_a_size(x):
     assert x.shape[0] > 1, f"{x.shape[0]} is too short"
-    name = f"size {x.shape[0]}"  # noqa: F841
-    return x + 1
+    template = "{} of {}"
+    return x + 1, [f"{x.shape[0]}", template.format(x.shape[0], 7)][:0]
 
 
 @on(lambda: [(torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4))] * 2)
