@@ -17,33 +17,6 @@ def test_within():
 """
 
 
-def with_plugin(project, *args, text=OVER):
-    """Run with all installed plugins, the shuffling one included."""
-    project.write(text)
-    return project.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args)
-
-
-def test_randomly_shuffles_and_counts_stay(project):
-    pytest.importorskip("pytest_randomly")
-    body = "\n".join(
-        f"@pytest.mark.dynacheck(graphs={1 + n % 2})\ndef test_{n}():\n"
-        f"    f = torch.compile(clean)\n    f(X){', f(X[:2])' if n % 2 else ''}\n"
-        for n in range(6)
-    )
-    orders = set()
-    for seed in ("1", "2", "3"):
-        result = with_plugin(
-            project, "-v", "-p", "randomly", "-p", "no:xdist", f"--randomly-seed={seed}", text=body
-        )
-        result.assert_outcomes(passed=6)
-        orders.add(
-            tuple(
-                line.partition(" ")[0] for line in result.outlines if "::test_" in line and "PASSED" in line
-            )
-        )
-    assert len(orders) > 1
-
-
 def test_rerunfailures_starts_each_run_anew(project):
     pytest.importorskip("pytest_rerunfailures")
     result = project.run(
