@@ -19,6 +19,7 @@ import contextlib
 import functools
 import importlib
 import itertools
+import linecache
 import os
 import sys
 import sysconfig
@@ -27,7 +28,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from dynacheck.accessors import instance_dict
@@ -54,21 +55,17 @@ __all__ = ["Break", "Call", "Entry", "Frame", "Graph", "Recompile", "Recorder", 
 class _Thread(threading.local):
     def __init__(self) -> None:
         self.attempts: list[Attempt] = []
-        self.regions: list[Call | None] = []
-        self.opening: bool | None = None
+        self.call: Call | None = None
+        self.region: FrameType | None = None
+        self.opening = False
         self.stance = ""
         self.handling: BaseException | None = None
         self.epoch = 0
-
-    @property
-    def call(self) -> Call | None:
-        return next((call for call in self.regions if call is not None), None)
 
     def looked_at(self) -> None:
         """The frame whose guards just failed wasn't left to run eagerly."""
         if self.call is not None and self.call.refused:
             self.call.refused.pop()
-
 
 _here = _Thread()
 _lock = threading.RLock()
@@ -319,13 +316,23 @@ def _watch_recompiles() -> None:
         def reasons(entries: Any, frame: Any, backend: Any, skip_logging: bool = False) -> Any:
             if _here.attempts and not skip_logging:
                 _here.attempts[-1].recompile = tuple(
-                    _failure(entry, frame.f_code, frame.f_locals, backend) for entry in entries
+                    _failure(entry, frame.f_code, frame.f_locals, backend) for entry in _each(entries)
                 )
             return original(entries, frame, backend, skip_logging)
 
         return reasons
 
     _patch(_torch("convert_frame"), "get_and_maybe_log_recompilation_reasons", make)
+
+
+def _each(entries: Any) -> Iterator[Any]:
+    """Yields cache entries: torch has them in a list, until 2.12 chained to the first, which is None without any."""
+    if isinstance(entries, list):
+        yield from entries
+        return
+    while entries is not None:
+        yield entries
+        entries = entries.next
 
 
 def _failure(entry: Any, code: CodeType, f_locals: Any, backend: Any) -> Failure:
@@ -373,13 +380,16 @@ def _watch_hits() -> None:
 
 
 def _watch_calls() -> None:
-    """Brackets calls: every region that torch opens asks the stance first and then switches the callback."""
+    """Brackets calls: a region asks the stance, switches the callback, and switches it back from the same frame.
+
+    A disabled function asks too, and may switch nothing.
+    """
     eval_frame = _torch("eval_frame")
 
     def make_stance(original: Any) -> Any:
         def callback_from_stance(callback: Any) -> Any:
-            if _here.epoch != _epoch:  # regions that were open when an earlier recording ended
-                _here.epoch, _here.regions = _epoch, []
+            if _here.epoch != _epoch:  # a region that was open when an earlier recording ended
+                _here.epoch, _here.call, _here.region = _epoch, None, None
             chosen = original(callback)
             _here.opening = callback is not None
             _here.stance = "force_eager" if callback is not None and chosen is None else ""
@@ -389,22 +399,19 @@ def _watch_calls() -> None:
 
     def make_switch(original: Any) -> Any:
         def maybe_set_eval_frame(callback: Any) -> Any:
-            opening, _here.opening = _here.opening, None
-            if opening is None:
-                call = _here.regions.pop() if _here.regions else None
-                if call is not None:
-                    raised = sys.exc_info()[1] is not _here.handling
-                    for recorder, _ in _recorders:
-                        recorder.closed(call, raised)
-            elif opening and _here.call is None:
-                caller = sys._getframe(1)
+            opening, _here.opening = _here.opening, False
+            caller, call = sys._getframe(1), _here.call
+            if call is None and opening:
                 call = Call(next(_numbers), caller.f_locals.get("fn"), stance=_here.stance)
-                _here.regions.append(call)
+                _here.call, _here.region = call, caller
                 _here.handling = sys.exc_info()[1]
                 for recorder, _ in _recorders:
                     recorder.opened(call, caller)
-            else:
-                _here.regions.append(None)
+            elif call is not None and caller is _here.region:
+                _here.call = _here.region = None
+                raised = sys.exc_info()[1] is not _here.handling
+                for recorder, _ in _recorders:
+                    recorder.closed(call, raised)
             return original(callback)
 
         return maybe_set_eval_frame
@@ -500,7 +507,9 @@ def _probe(missing: frozenset[str]) -> frozenset[str]:
     torch = importlib.import_module("torch")
     dynamo, utils = importlib.import_module("torch._dynamo"), _torch("utils")
     names: dict[str, Any] = {"graph_break": dynamo.graph_break}
-    exec(compile(_PROBE, "<dynacheck probe>", "exec"), names)
+    place = "<dynacheck probe>"  # with its source, else torch wraps it as something without any
+    linecache.cache[place] = (len(_PROBE), None, _PROBE.splitlines(keepends=True), place)
+    exec(compile(_PROBE, place, "exec"), names)
     kept = {name: Counter(found) for name, found in utils.counters.items()}
     seen = Recorder()
     _recorders.append((seen, True))

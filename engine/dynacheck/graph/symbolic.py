@@ -257,13 +257,17 @@ class SymbolicEnv:
             constraint_sizes=[self._constraint(d) for d in sizes],
             constraint_strides=[None] * facts.ndim,
             view_base_context=self._base_context(tensor, sizes),
-            unbacked_bounds={i: (d.min, d.max) for i, d in enumerate(sizes) if d.kind == "unbacked"} or None,
             tensor_source=self.source(node),
             **({"shape_ids": ids} if ids else {}),
         )
         self.tensor_contexts[node] = context
         fake = self.fake_mode.from_tensor(tensor, symbolic_context=context, source=self.source(node))
         self._input_fakes[node] = fake
+        for size, dim in zip(fake.shape, sizes):
+            if dim.kind == "unbacked" and dim.min is not None:
+                torch._check(size >= dim.min)
+            if dim.kind == "unbacked" and dim.max is not None:
+                torch._check(size <= dim.max)
         ref = self.ref(fake, cls=facts.cls)
         ref.fake = fake
         dynamic = self._dynamic[node] = (set(), set())

@@ -30,13 +30,14 @@ from dynacheck.variables.sequences import TupleVariable
 from dynacheck.variables.tensor import TensorVariable
 
 _PLAIN_SETUP: Final[Any] = type_lookup(Function, "setup_context")
+_APPLY: Final[Any] = type_lookup(Function, "apply")  # a class method written in Python, since torch 2.14 in C
 
 
 class _AsAWhole(Exception):
     """The function has to be called as it is."""
 
 
-@handles(vars(Function)["apply"].__func__)
+@handles(getattr(_APPLY, "__func__", _APPLY))
 def apply(
     tx: Tracer, cls: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
 ) -> VariableTracker:

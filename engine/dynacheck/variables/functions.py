@@ -266,6 +266,7 @@ class UserFunctionVariable(CallableVariable):
                 "__defaults__",
                 "__kwdefaults__",
                 "__wrapped__",
+                "__type_params__",
             ):
                 return tx.wrap(self.node.child(CAttr(name)))
         elif name == "__doc__":
@@ -275,6 +276,8 @@ class UserFunctionVariable(CallableVariable):
             if self.annotations is None:
                 self.annotations = tx.constant({})
             return self.annotations
+        elif name == "__type_params__" and hasattr(_SAMPLE, name):  # a function with some isn't made in a frame
+            return tx.tuple_of([])
         elif not hasattr(_SAMPLE, name):
             tx.raise_(AttributeError, f"'function' object has no attribute {name!r}")
         tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())

@@ -20,6 +20,7 @@ from dynacheck.variables.iterators import NativeIterator
 from dynacheck.variables.methods import BuiltinObject, key_of, unhashable
 from dynacheck.variables.replay import AGAIN, add_items, clear, discard_key, store_item
 from dynacheck.variables.results import python_value
+from dynacheck.versions import PY312
 
 Pair = tuple[VariableTracker, VariableTracker]
 
@@ -534,8 +535,8 @@ class OrderedDictVariable(DictVariable):
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:
         pairs = [tx.tuple_of(list(p)) for p in self.content(tx).values()]
-        shown = ", ".join(text(tx, p) for p in pairs)
-        return tx.constant(f"OrderedDict([{shown}])" if pairs else "OrderedDict()")
+        shown = self.listing(tx) if PY312 else f"[{', '.join(text(tx, p) for p in pairs)}]"
+        return tx.constant(f"OrderedDict({shown if pairs else ''})")
 
     def as_proxy(self, tx: Tracer) -> Any:
         return OrderedDict(super().as_proxy(tx))

@@ -13,6 +13,7 @@ from dynacheck.variables.coerce import integer, is_integer, natively, text
 from dynacheck.variables.iterators import IndexIterator
 from dynacheck.variables.methods import BuiltinObject, unhashable
 from dynacheck.variables.results import python_value
+from dynacheck.versions import PY312
 
 
 class SliceVariable(BuiltinObject):
@@ -95,7 +96,9 @@ class SliceVariable(BuiltinObject):
         return tx.constant(op in ("==", "<=", ">="))
 
     def hash_key(self, tx: Tracer) -> Any:
-        unhashable(tx, self)
+        if not PY312:
+            unhashable(tx, self)
+        return slice(*(p.realize(tx).hash_key(tx) for p in self.parts(tx)))
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:
         return tx.constant(f"slice({', '.join(text(tx, p) for p in self.parts(tx))})")

@@ -213,16 +213,16 @@ def wrap_method(tx: Tracer, node: Node, value: types.MethodType) -> VariableTrac
 def wrap_builtin_function(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     """A C function, or a C method bound to an object."""
     owner = getattr(value, "__self__", None)
-    if owner is None or isinstance(owner, (types.ModuleType, type)):
-        tx.guard(node, Is(value))
-        return ObjectVariable(value, node)
-    if _binds_nothing(owner) and not isinstance(owner, torch.Tensor):
-        tx.guard(node, Is(value))
-        return ObjectVariable(value, node)
     name = value.__name__
+    raw = type_lookup(owner, name) if isinstance(owner, type) else None
+    inherited = isinstance(raw, types.ClassMethodDescriptorType) and raw.__objclass__ is not owner
     tx.guard(node, Is(value))  # as torch: a bound method is made anew by each attribute access
+    if not inherited and (owner is None or isinstance(owner, (types.ModuleType, type))):
+        return ObjectVariable(value, node)
+    if not inherited and _binds_nothing(owner) and not isinstance(owner, torch.Tensor):
+        return ObjectVariable(value, node)
     bound = tx.wrap(node.child(CAttr("__self__"))).realize(tx)
-    if type(bound) in (ObjectVariable, UserObjectVariable):
+    if inherited or type(bound) in (ObjectVariable, UserObjectVariable):
         return ObjectMethodVariable(bound, name, node)
     return bound.tp_getattro(tx, name)
 
