@@ -46,6 +46,15 @@ def require() -> None:
             raise
         raise ImportError(f"dynacheck needs torch {oldest} or later, and there is none; {advice}") from None
     version = str(torch.__version__)
-    major, minor = version.split(".")[:2]
-    if (int(major), int(minor)) < OLDEST_TORCH:
+    if _release(version) < OLDEST_TORCH:
         raise ImportError(f"dynacheck needs torch {oldest} or later, not {version}; {advice}")
+
+
+def torch_since(major: int, minor: int) -> bool:
+    """Return whether the torch that is loaded is that version or later."""
+    return _release(str(sys.modules["torch"].__version__)) >= (major, minor)
+
+
+def _release(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)

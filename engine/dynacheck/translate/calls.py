@@ -210,6 +210,8 @@ class Calls(Tracing):
         if raw is ABSENT:
             raw = type_lookup(type(cls.value), name)
         found = self._handled(raw, [cls, *args], kwargs)
+        if found is None and isinstance(raw, types.ClassMethodDescriptorType):
+            found = self._handled(raw.__get__(None, cls.value), args, kwargs)
         if found is not None:
             return found
         if name == "__call__":

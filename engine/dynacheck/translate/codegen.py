@@ -312,7 +312,7 @@ class Codegen:
             if contents is not None:
                 self.load(contents)
                 self.build.store_deref(name)
-            elif name in self.template.co_varnames:  # an argument that was deleted
+            elif name in self.tx.decoded.argument_names:  # an argument that was deleted
                 self.build.delete_deref(name)
         for item in items:
             self.settle(item)

@@ -27,6 +27,7 @@ from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
 from dynacheck.variables.wrap import look_at_kind
+from dynacheck.versions import torch_since
 
 MAX_ATTEMPTS = 200
 
@@ -152,7 +153,8 @@ def _finished(attempt: Attempt, request: TranslateRequest, ambient: AmbientState
     if how == "return":
         if not computes(attempt):
             return Translation("plain", build_program(attempt.root, ambient), root=attempt.root)
-        if not attempt.graph.calls:
+        if attempt.fullgraph and not attempt.graph.calls and not torch_since(2, 14):
+            # torch looks at what came into a whole graph of nothing
             for found in frame.locals.values():
                 look_at_kind(frame, found)
         look_at(frame, [value], 1)

@@ -1,4 +1,4 @@
-"""Tensors used as indices: one integer that came into the frame is part of what it compiled for, as with torch."""
+"""Tensors used as indices: one integer that came into the frame is part of what it compiled for, as with torch to 2.13."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dynacheck.guards import ItemIs
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.sequences import TupleVariable
 from dynacheck.variables.tensor import INPLACE, TensorVariable
+from dynacheck.versions import torch_since
 
 _WRITERS: Final = frozenset(INPLACE.values())
 
@@ -39,7 +40,8 @@ def _known(tx: Tracer, tensor: TensorVariable) -> VariableTracker:
     if facts.device.type != "cpu" or _written_to(tensor):
         return tensor
     value = int(tensor.node.peek().item())
-    tx.guard(tensor.node, ItemIs(value))
+    if not torch_since(2, 14):  # which looks at its metadata without the value
+        tx.guard(tensor.node, ItemIs(value))
     return tx.constant(value)
 
 
