@@ -291,6 +291,9 @@ def _keywords(ctx: Any) -> dict[str, Any]:
     found["backend"] = backend
     if getattr(ctx, "_isolate_recompiles_id", -1) != -1:
         found["isolate_recompiles"] = True
+    for name in ("_shapes_spec", "_dynamic_shapes"):  # of torch 2.13, and since
+        if getattr(ctx, name, None) is not None:
+            found["shapes_spec"] = getattr(ctx, name)
     return found
 
 

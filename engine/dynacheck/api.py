@@ -43,6 +43,7 @@ def compile(
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
     shapes_spec: Any = None,
+    dynamic_shapes: Any = None,
 ) -> Any:
     """Compile a function or module; takes `torch.compile`'s arguments.
 
@@ -59,6 +60,7 @@ def compile(
         isolate_recompiles: a limit, history and entries of its own, not shared with other compiles of the
             same code.
         shapes_spec: torch's experimental specification of dimensions by argument; not supported.
+        dynamic_shapes: the same, since torch 2.14.
 
     Returns:
         A function with the signature of `model`, or a module around it.
@@ -87,11 +89,12 @@ def compile(
         raise ValueError(f"compile: recompile_limit must be at least 1, not {recompile_limit}")
     if mode is not None and options is not None:
         raise ValueError("compile: give mode or options, not both")
-    if shapes_spec is not None:
-        raise NotImplementedError(
-            "compile: shapes_spec isn't supported: its classes are an experiment of torch 2.13; "
-            "mark dimensions of the arguments with mark_unbacked, or with mark_dynamic"
-        )
+    for given, spec in (("shapes_spec", shapes_spec), ("dynamic_shapes", dynamic_shapes)):
+        if spec is not None:
+            raise NotImplementedError(
+                f"compile: {given} isn't supported: its classes are an experiment of torch; "
+                "mark dimensions of the arguments with mark_unbacked, or with mark_dynamic"
+            )
     chosen = Options(fullgraph, dynamic, backend, mode, options, name, recompile_limit, isolate_recompiles)
     return (
         (lambda found: _compile(found, chosen, disable))

@@ -67,6 +67,7 @@ class _Thread(threading.local):
         if self.call is not None and self.call.refused:
             self.call.refused.pop()
 
+
 _here = _Thread()
 _lock = threading.RLock()
 _recorders: list[tuple[Recorder, bool]] = []

@@ -57,6 +57,7 @@ def one_line(error):
          ["mark_dynamic", "specialize_on", "one graph serves all sizes"]),
         (lambda: dynacheck.mark_unbacked(torch.ones(2), 0, specialize_on=[lambda s: s == 8]), NotImplementedError,
          ["mark_unbacked", "specialize_on", "one graph serves all sizes"]),
+        (lambda: dynacheck.compile(f, dynamic_shapes={}), NotImplementedError, ["dynamic_shapes", "mark_dynamic"]),
         (lambda: dynacheck.compile(f, fullgraf=True), TypeError, ["fullgraf"]),
         (lambda: dynacheck.disable(3), TypeError, ["disable", "int"]),
         (lambda: dynacheck.allow_in_graph("f"), TypeError, ["allow_in_graph", "str"]),

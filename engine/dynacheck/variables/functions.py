@@ -276,7 +276,9 @@ class UserFunctionVariable(CallableVariable):
             if self.annotations is None:
                 self.annotations = tx.constant({})
             return self.annotations
-        elif name == "__type_params__" and hasattr(_SAMPLE, name):  # a function with some isn't made in a frame
+        elif name == "__type_params__" and hasattr(
+            _SAMPLE, name
+        ):  # a function with some isn't made in a frame
             return tx.tuple_of([])
         elif not hasattr(_SAMPLE, name):
             tx.raise_(AttributeError, f"'function' object has no attribute {name!r}")

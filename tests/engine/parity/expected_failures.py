@@ -1,6 +1,12 @@
 """Where the bundled engine doesn't agree with torch: not yet (strict: one that agrees fails), or never."""
 
-__all__ = ["AS_TORCH", "EXPECTED_FAILURES", "ON_PURPOSE"]
+import sys
+
+import torch
+
+__all__ = ["AS_TORCH", "EXPECTED_FAILURES", "HERE", "LACKED", "ON_PURPOSE", "TORCH"]
+
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 # Not yet: program or case name -> why.
 EXPECTED_FAILURES: dict[str, str] = {
@@ -78,3 +84,47 @@ AS_TORCH: dict[str, str] = {
     "cond_prints": CAPTURED_WHOLE,
     "61_ema_names_after_wrapping": "a compiled module's parameters are named with the prefix _orig_mod.",
 }
+
+UNREAD = "a text or number that is handed on unread is guarded"
+METHODS = "the frame is given up where the argument of a built-in method breaks"
+STALE = "torch doesn't notice that a class changed"
+
+# Other releases of torch than 2.13, whose rules the engine has. Results are plain Python's; figures aren't torch's
+# (strict too). Program or case name -> what torch does instead.
+_OTHER_TORCH: dict[tuple[int, int], dict[str, str]] = {
+    (2, 11): {
+        "in_a_global_texts": UNREAD,
+        "in_a_global_ints": UNREAD,
+        "beside_what_is_written_texts": UNREAD,
+        "argument_of_a_break_texts": UNREAD,
+        "asked_for_its_type_texts": UNREAD,
+        "deleted_unread": "what is deleted unread isn't looked at",
+        "list_method_at_a_break": METHODS,
+        "dict_method_at_a_break": METHODS,
+        "string_method_at_a_break": METHODS,
+        "deque_method_at_a_break": METHODS,
+        "set_method_at_a_break": METHODS,
+        "built_in_method_of_the_caller": "a bound method of a list breaks",
+        "func_jacrev": "jacrev with several arguments breaks inside of torch.func",
+        "subclass_constructed": "a subclass isn't made in a graph",
+        "03_class_attr_between_calls": STALE,
+        "04_class_level_list_append": "appending to a list of a class breaks",
+        "68_property_with_logic": STALE,
+        "101_time_in_forward": "a clock's reading is compiled for again and again",
+    },
+    (2, 14): {"random_random": "random.random() is called before the graph instead of breaking"},
+}
+# Python -> the same, since 3.12 with comprehensions that are part of their frame.
+_INLINED = {"print_in_comprehension": "a comprehension with a break runs by itself between two graphs"}
+_OTHER_PYTHON: dict[tuple[int, int], dict[str, str]] = {
+    (3, 12): _INLINED,
+    (3, 13): _INLINED,
+    (3, 14): _INLINED,
+}
+HERE = {**_OTHER_TORCH.get(TORCH, {}), **_OTHER_PYTHON.get(sys.version_info[:2], {})}
+
+# Programs that a release can't run: name -> what it lacks.
+LACKED = {"closure_factory_isolated": "torch.compile has no isolate_recompiles"} if TORCH < (2, 13) else {}
+
+if TORCH < (2, 12):  # torch doesn't translate that frame again either
+    del EXPECTED_FAILURES["49_disabled_hook"]

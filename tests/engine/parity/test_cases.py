@@ -4,10 +4,9 @@ import json
 import sys
 
 import pytest
-import torch
 from parity.compare import disagreements
 from parity.engines import ENGINES
-from parity.expected_failures import EXPECTED_FAILURES
+from parity.expected_failures import EXPECTED_FAILURES, TORCH
 from parity.harness import LIBRARY_FRAMES, differences, run
 from parity.programs import CASES, all_cases
 
@@ -24,7 +23,7 @@ def test_index_and_cases_belong_together():
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_torch_figures(name):
-    if torch.__version__.split(".")[:2] != ["2", "13"] or sys.version_info[:2] != (3, 11):
+    if TORCH != (2, 13) or sys.version_info[:2] != (3, 11):
         pytest.skip("figures were measured with torch 2.13 and Python 3.11")
     seen, expected = run(PROGRAMS[name], ENGINES["torch"]), INDEX[name]
     found = seen.figures

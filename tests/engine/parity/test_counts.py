@@ -3,23 +3,21 @@
 import sys
 
 import pytest
-import torch
 from parity.compare import disagreements
 from parity.engines import ENGINES
-from parity.expected_failures import AS_TORCH, EXPECTED_FAILURES, ON_PURPOSE
+from parity.expected_failures import AS_TORCH, EXPECTED_FAILURES, HERE, LACKED, ON_PURPOSE, TORCH
 from parity.harness import differences, run
 from parity.programs import CASES, all_programs
 
 PROGRAMS = {program.name: program for program in all_programs()}
 MEASURED = (2, 13), (3, 11)
-VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 ROWS_OF_OTHER_PYTHONS = {"printing_generator", "print_in_comprehension"}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_torch_figures(name):
     program = PROGRAMS[name]
-    if VERSION != MEASURED[0]:
+    if TORCH != MEASURED[0]:
         pytest.skip("figures were measured with torch 2.13")
     if sys.version_info[:2] != MEASURED[1] and name in ROWS_OF_OTHER_PYTHONS:
         pytest.skip("figures of this row differ between Python versions; measured with 3.11")
@@ -36,7 +34,7 @@ def test_torch_figures(name):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_bundled_agrees(name, request):
     engine = ENGINES["bundled"]
-    if reason := engine.unavailable():
+    if reason := LACKED.get(name) or engine.unavailable():
         pytest.skip(reason)
     if name in EXPECTED_FAILURES:
         request.applymarker(pytest.mark.xfail(reason=EXPECTED_FAILURES[name], strict=True))
@@ -49,7 +47,7 @@ def test_every_row_is_there():
 
 def test_expected_failures_name_programs():
     known = {*PROGRAMS, *(path.stem for path in CASES)}
-    assert {*EXPECTED_FAILURES, *ON_PURPOSE, *AS_TORCH} <= known
+    assert {*EXPECTED_FAILURES, *ON_PURPOSE, *AS_TORCH, *HERE, *LACKED} <= known
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -3,6 +3,7 @@
 import dynacheck
 import pytest
 import torch
+from dynacheck import versions
 from engine.semantics.differentiating import results_and_gradients
 from torch import func
 
@@ -83,6 +84,10 @@ def outcome(fn, x):
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_as_eager(program, backend):
+    if program is jacobians and not versions.torch_since(2, 13):
+        pytest.skip(
+            "jacrev with several arguments looks at values of tensors inside of torch.func before torch 2.13"
+        )
     dynacheck.reset()
     compiled = dynacheck.compile(program, backend=backend, fullgraph=True)
     with dynacheck.observe() as report:
