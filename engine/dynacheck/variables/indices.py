@@ -1,4 +1,4 @@
-"""Tensors used as indices: one integer that came into the frame is part of what it compiled for, as with torch to 2.13."""
+"""Tensors used as indices: one integer that came into the frame is part of what it compiled for, as in torch to 2.13."""
 
 from __future__ import annotations
 
