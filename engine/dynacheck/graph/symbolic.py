@@ -265,9 +265,9 @@ class SymbolicEnv:
         self._input_fakes[node] = fake
         for size, dim in zip(fake.shape, sizes):
             if dim.kind == "unbacked" and dim.min is not None:
-                torch._check(size >= dim.min)
+                torch._check(size >= dim.min)  # type: ignore[no-untyped-call]
             if dim.kind == "unbacked" and dim.max is not None:
-                torch._check(size <= dim.max)
+                torch._check(size <= dim.max)  # type: ignore[no-untyped-call]
         ref = self.ref(fake, cls=facts.cls)
         ref.fake = fake
         dynamic = self._dynamic[node] = (set(), set())
