@@ -132,9 +132,27 @@ def why_file_skipped(filename: str) -> str | None:
     return None
 
 
-def why_frame_skipped(code: CodeType) -> str | None:
-    """Why a frame of this code is never translated, or None."""
-    return why_file_skipped(code.co_filename)
+def why_frame_skipped(code: CodeType, args: tuple[Any, ...] = ()) -> str | None:
+    """Why a frame of this code is not translated, or None.
+
+    Args:
+        code: the frame's code.
+        args: the values of its argument slots.
+    """
+    why = why_file_skipped(code.co_filename)
+    if why is not None and code.co_name == "forward" and args and _has_forward_hooks(args[0]):
+        return None
+    return why
+
+
+def _has_forward_hooks(module: Any) -> bool:
+    """Whether a module of torch's own has hooks around its forward: they may break the call around them, after which
+    the forward is all that is left to capture."""
+    if not isinstance(module, torch.nn.Module):
+        return False
+    own = module.__dict__
+    hooks = own.get("_forward_hooks") or own.get("_forward_pre_hooks")
+    return bool(hooks) and type(module).__module__.startswith(("torch.nn.", "torch.ao."))
 
 
 @cache

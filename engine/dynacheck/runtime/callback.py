@@ -49,7 +49,7 @@ class FrameCallback:
             entries only.
         """
         code = func.__code__
-        if _left_alone(func, state):
+        if _left_alone(func, args, state):
             return None
         data = engine.numbers.data(state)
         if data.given_up is not None:
@@ -63,13 +63,13 @@ class FrameCallback:
         return _Decision(self.job, func, args, state, data).answer()
 
 
-def _left_alone(func: FunctionType, state: _C.CodeState) -> bool:
+def _left_alone(func: FunctionType, args: tuple[Any, ...], state: _C.CodeState) -> bool:
     """Frames that are never translated, by rule or because they are disabled; marked so that the hook
     knows."""
     code = func.__code__
     if code is INLINE_CODE:
         return False
-    why = skip.why_frame_skipped(code)
+    why = skip.why_frame_skipped(code, args)
     if interop.is_torch_disabled(func):
         # torch's own wrapper runs all below it as it is; a function that bears the mark itself is left out
         # alone

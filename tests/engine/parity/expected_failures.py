@@ -17,7 +17,6 @@ EXPECTED_FAILURES: dict[str, str] = {
     "format_size_returned": "formatting a size specialises it instead of breaking",
     "19_box_size_from_int_of_tensor": "one recompile fewer: the second size is a symbol from the start",
     "hooks_again_mixed": "which of several hooks get keywords is known by their ids",
-    "49_disabled_hook": "the frame below a break in a hook isn't translated again",
     "89_empty_else_branch": "arithmetic on a size alone makes no graph",
 }
 

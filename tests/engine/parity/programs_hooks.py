@@ -1,4 +1,5 @@
-"""Hooks taken off and registered again between calls (row 31): their ids differ, what is called doesn't."""
+"""Hooks taken off and registered again between calls (row 31): their ids differ, what is called doesn't. Hooks that
+break the call around them (row 32): the forward of torch's own module is then a frame of its own."""
 
 import torch
 from parity.harness import registry
@@ -71,4 +72,61 @@ again(
     recompiles=3,
     frames=(4, 4),
     entries=4,
+)
+
+
+def printing(module, args, *out):
+    print("hook")
+
+
+class Around(nn.Module):
+    """Calls layers, of which those named have a hook, one after another or in a loop that prints."""
+
+    def __init__(self, layers, way="register_forward_hook", hooked=(0,), in_loop=False):
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.in_loop = in_loop
+        for index in hooked:
+            getattr(self.layers[index], way)(printing)
+
+    def forward(self, x):
+        if self.in_loop:
+            for layer in self.layers:
+                x = layer(x)
+                print("layer")
+            return x
+        return self.layers[0](x) * 2
+
+
+class OwnLinear(nn.Linear):
+    """A class of the user's: its forward is torch's, which isn't a frame of its own."""
+
+
+def breaking(name, make, **figures):
+    @program(f"hook_breaks_{name}", 32, **figures)
+    def _():
+        return make(), [(torch.ones(2, 4),) for _ in range(2)]
+
+
+def linears():
+    return [nn.Linear(4, 4), nn.Linear(4, 4)]
+
+
+breaking("linear", lambda: Around(linears()), graphs=2, breaks=2, entries=4)
+breaking("before", lambda: Around(linears(), "register_forward_pre_hook"), graphs=2, breaks=2, entries=4)
+breaking("norm", lambda: Around([nn.LayerNorm(4)]), graphs=2, breaks=2, entries=4)
+breaking(
+    "sequential", lambda: Around([nn.Sequential(nn.Linear(4, 4), nn.ReLU())]), graphs=2, breaks=2, entries=4
+)
+breaking("own_class", lambda: Around([OwnLinear(4, 4)]), graphs=1, breaks=2, entries=3)
+breaking("root", lambda: Around(linears()).layers[0], graphs=1, breaks=2, entries=3)
+breaking("first_of_two", lambda: Around(linears(), in_loop=True), graphs=1, breaks=2, entries=2)
+breaking("second_of_two", lambda: Around(linears(), hooked=(1,), in_loop=True), graphs=0, breaks=2, entries=1)
+breaking(
+    "each",
+    lambda: Around(linears(), hooked=(0, 1), in_loop=True),
+    graphs=2,
+    breaks=2,
+    recompiles=1,
+    entries=3,
 )
