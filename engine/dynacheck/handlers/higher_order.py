@@ -6,6 +6,7 @@ What can't be captured is an error for most of them, as with torch, since runnin
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
@@ -29,6 +30,7 @@ from dynacheck.handlers import structures
 from dynacheck.handlers.registry import handles
 from dynacheck.variables import abstract
 from dynacheck.variables.base import GraphBreak, ObservedException, Tracer, VariableTracker
+from dynacheck.variables.callables import PartialVariable
 from dynacheck.variables.functions import CallableVariable
 from dynacheck.variables.sequences import ListVariable, TupleVariable
 from dynacheck.variables.subclasses import SubclassTensorVariable
@@ -154,8 +156,7 @@ _CHECKPOINT_OPTIONS: Final = frozenset(
 def checkpoint_(tx: Tracer, function: Arg, *args: Arg, **kwargs: Arg) -> VariableTracker:
     """What the function returns, tensors being those of one operator that keeps nothing for the backward pass."""
     context = kwargs.pop("context_fn", None)
-    if context is not None and getattr(context, "value", None) is not checkpoint.noop_context_fn:
-        tx.break_(reasons.FUNCTION_FORM, operator="checkpoint", why="context_fn is given")
+    contexts = None if context is None else _real_function(tx, context)
     options = {name: kwargs.pop(name) for name in list(kwargs) if name in _CHECKPOINT_OPTIONS}
     with tx.function_graph(function, *args, *kwargs.values()) as recorder:
         result = tx.call(function, args, kwargs)
@@ -168,12 +169,30 @@ def checkpoint_(tx: Tracer, function: Arg, *args: Arg, **kwargs: Arg) -> Variabl
             )
         recorder.close(tuple(value.as_proxy(tx) for value in made))
     lifted = union([recorder])
-    module = tx.graph.add_module("wrap_body", recorder.module(lifted, "wrap_body"), recorder)
+    body = recorder.module(lifted, "wrap_body")
+    if contexts not in (None, checkpoint.noop_context_fn):
+        body.meta["_checkpoint_context_fn"] = contexts  # where torch's operator looks for it
+    module = tx.graph.add_module("wrap_body", body, recorder)
     named = {name: value.as_constant(tx) for name, value in options.items()}
     node = tx.graph_call(tag_activation_checkpoint, [module, *lifted], named)
     for index, value in enumerate(made):
         value.move(tx.graph_call(operator.getitem, [node, index]))
     return result
+
+
+def _real_function(tx: Tracer, value: VariableTracker) -> Any:
+    """The function, or partial of functions, that a tracker stands for: it is called when the graph runs."""
+    real = value.realize(tx)
+    if isinstance(real, PartialVariable):
+        args = [_real_function(tx, arg) for arg in abstract.iterate(tx, real.args)]
+        named = {key: _real_function(tx, arg) for key, arg in tx.string_items(real.keywords).items()}
+        return functools.partial(_real_function(tx, real.function), *args, **named)
+    if real.is_constant():
+        return real.as_constant(tx)
+    known = getattr(real, "value", None)
+    if known is None or getattr(known, "__closure__", None):
+        tx.break_(reasons.FUNCTION_FORM, operator="checkpoint", why="context_fn is made in the frame")
+    return known
 
 
 def _text(broke: GraphBreak) -> str:

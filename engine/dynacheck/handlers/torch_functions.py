@@ -309,6 +309,13 @@ def check(tx: Tracer, cond: VariableTracker, message: VariableTracker | None = N
     return tx.constant(None)
 
 
+@handles(torch._assert)
+def assert_(tx: Tracer, condition: VariableTracker, message: VariableTracker) -> VariableTracker:
+    if not abstract.is_true(tx, condition):
+        tx.raise_(AssertionError, message)
+    return tx.constant(None)
+
+
 @handles(torch._C._log_api_usage_once)
 def log_api_usage(tx: Tracer, event: VariableTracker) -> VariableTracker:
     return tx.constant(None)

@@ -11,6 +11,7 @@ import torch
 from dynacheck import config, reasons
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.hooks import TensorHookVariable
 from dynacheck.variables.iterators import IndexIterator
 from dynacheck.variables.sequences import TupleVariable
 from dynacheck.variables.tensor import BINARY, COMPARE, TensorVariable
@@ -25,7 +26,7 @@ READS_VALUE: Final = frozenset({
     "__repr__", "__str__",
     "__format__", "numpy", "__array__", "data_ptr", "is_nonzero", "equal", "storage", "untyped_storage",
 })  # fmt: skip
-BACKWARD: Final = frozenset({"backward", "register_hook", "register_post_accumulate_grad_hook"})
+BACKWARD: Final = frozenset({"backward"})
 _DUNDERS: Final[dict[str, str]] = {
     "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__floordiv__": "//", "__mod__": "%",
     "__pow__": "**", "__matmul__": "@", "__and__": "&", "__or__": "|", "__xor__": "^", "__lshift__": "<<",
@@ -141,6 +142,29 @@ def requires_grad_(
     if wanted != tensor.ref.facts.requires_grad:  # as torch, which doesn't change it in a graph
         tx.break_(reasons.BACKWARD_CALL, call="Tensor.requires_grad_()")
     return tx.record("call_method", "requires_grad_", [tensor, *args], kwargs)
+
+
+def _hook(method: str) -> None:
+    @special(method)
+    def register(
+        tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        ref = tensor.ref
+        if (
+            len(args) != 1
+            or kwargs
+            or tensor.node is None
+            or not ref.facts.requires_grad
+            or ref.storage.written
+        ):
+            tx.break_(reasons.BACKWARD_CALL, call=f"Tensor.{method}()")
+        handle = TensorHookVariable(tensor, method, args[0].realize(tx))
+        tx.effects.mutated(handle)
+        return handle
+
+
+for _method in ("register_hook", "register_post_accumulate_grad_hook"):
+    _hook(_method)
 
 
 @special("retain_grad")

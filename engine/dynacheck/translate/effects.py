@@ -77,6 +77,10 @@ class SideEffects:
         """An object that existed before the frame was changed."""
         self._order[value] = None
 
+    def forget(self, value: VariableTracker) -> None:
+        """What was to be done at replay isn't."""
+        self._order.pop(value, None)
+
     def defer(self, fn: Callable[..., object], *args: VariableTracker) -> None:
         """Call fn with the values at replay."""
         if self.closed is not None:

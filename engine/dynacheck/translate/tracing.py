@@ -352,6 +352,8 @@ class Tracing(Tracer):
         except Overloaded:
             return self.torch_function(op, target, args, kwargs)
         attempt = self.attempt
+        out = named.get("out")
+        before = out.facts.shape if isinstance(out, TensorRef) else None
         risky = may_raise(target, metas)
         self._may_be_caught(target, risky)
         writes = writes_so_far()
@@ -371,6 +373,8 @@ class Tracing(Tracer):
             self.break_(reasons.DYNAMIC_SHAPE_OPERATOR, call=describe_target(target))
         except UnsupportedOperator as error:
             self.break_(reasons.OPERATOR_FAILED, call=describe_target(target), why=str(error))
+        if isinstance(out, TensorRef) and out.facts.shape != before:
+            self.break_(reasons.RESIZE, call=f"{describe_target(target)} with out=")
         if isinstance(result, PYTHON_VALUES) and target is not getattr:
             self.break_(reasons.PYTHON_RESULT, call=describe_target(target), what=type(result).__name__)
         if named.get("requires_grad") is True:

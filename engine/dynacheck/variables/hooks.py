@@ -1,16 +1,21 @@
-"""Hooks of modules: each registration gives a hook another id, so places in the tables are guarded instead of ids."""
+"""Hooks of modules: each registration gives a hook another id, so places in the tables are guarded instead of ids.
+Hooks of tensors that came into the frame."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
+import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from dynacheck.accessors import dict_keys_of
 from dynacheck.guards.objects import ANY_KEY, KeysAre
 from dynacheck.sources import DictAttr, Node
-from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.base import CantRebuild, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.mappings import OrderedDictVariable, Pair, ValueAt
+from dynacheck.variables.tensor import TensorMethodVariable, TensorVariable
 
 _TABLES: Final = {
     "_forward_hooks": ("_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
@@ -57,3 +62,52 @@ def is_hook_table(node: Node) -> bool:
     hooks = module.__dict__[table]
     sizes = [len(module.__dict__.get(name, ())) for name in _TABLES[table]]
     return all(size in (0, len(hooks)) for size in sizes)
+
+
+class TensorHookVariable(VariableTracker):
+    """The handle of a hook on a tensor that came into the frame: registered with the frame's side effects, since
+    gradients flow only later.
+
+    Args:
+        tensor: the tensor.
+        method: which kind of hook.
+        hook: the hook.
+    """
+
+    __slots__ = ("hook", "method", "tensor")
+    python_type = RemovableHandle
+
+    def __init__(self, tensor: TensorVariable, method: str, hook: VariableTracker) -> None:
+        super().__init__()
+        self.tensor = tensor
+        self.method = method
+        self.hook = hook
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        return TensorMethodVariable(self, name) if name == "remove" else super().tp_getattro(tx, name)
+
+    def call_method(
+        self, tx: Tracer, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """`remove()`: it is never registered then."""
+        tx.effects.forget(self)
+        return tx.constant(None)
+
+    def children(self) -> Sequence[VariableTracker]:
+        return (self.tensor, self.hook)
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        if self.tensor.ref.storage.written:
+            raise CantRebuild("a hook on a tensor that is written to afterwards")
+        loads = [lambda: to.load(self.tensor), lambda: to.load_const(self.method), lambda: to.load(self.hook)]
+        to.call_helper(_register, *loads)
+        to.remember(self)
+
+    def write_back(self, to: Rebuilder) -> None:
+        to.load(self)  # which registers it if nothing has yet
+        to.pop()
+
+
+def _register(tensor: torch.Tensor, method: str, hook: Any) -> RemovableHandle:
+    handle: RemovableHandle = getattr(tensor, method)(hook)
+    return handle

@@ -1,5 +1,6 @@
 """What programs ask of torch beside operators (row 41): contexts, state dicts, weak references, text with sizes."""
 
+import functools
 import weakref
 
 import torch
@@ -9,6 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention as attention
 from torch.profiler import record_function
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 PROGRAMS, program = registry()
 
@@ -131,3 +133,64 @@ CAUSAL = create_block_mask(lambda b, h, i, j: i >= j, None, None, 16, 16, device
 def flexible_attention(q, k, v, bias):
     biased = flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + bias[h] * (i - j))
     return biased, flex_attention(q, k, v, block_mask=CAUSAL)
+
+
+def differentiated(fn, tc):
+    compiled = tc(fn)
+
+    def call(x):
+        result = compiled(x)
+        result.sum().backward()
+        return result.detach(), x.grad
+
+    return call
+
+
+def leaves():
+    return [(torch.randn(3, 4, requires_grad=True),) for _ in range(2)]
+
+
+@on(leaves, build=differentiated)
+def hooks_on_an_input(x):
+    x.register_hook(lambda grad: grad * 3)
+    x.register_hook(lambda grad: grad + 1)
+    x.register_post_accumulate_grad_hook(lambda tensor: tensor.grad.mul_(2))
+    x.register_hook(lambda grad: grad * 100).remove()
+    return x * 2
+
+
+@on(leaves, build=differentiated, graphs=2, entries=2, breaks=1)
+def hook_before_a_break(x):
+    x.register_hook(lambda grad: grad * 3)
+    y = x * 2
+    print("between")
+    return y * x
+
+
+def save_products(ctx, operator, *args, **kwargs):
+    kept = operator == torch.ops.aten.mm.default
+    return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+@on(leaves, build=differentiated)
+def selective_checkpoint(x):
+    contexts = functools.partial(create_selective_checkpoint_contexts, save_products)
+    return checkpoint(lambda y: torch.sin(y @ y.T).relu(), x, use_reentrant=False, context_fn=contexts)
+
+
+@on()
+def tensor_of_traced_numbers(x):
+    mixed = torch.tensor([[x[0, 0], 1.0], [2, x.sum()]], dtype=torch.float64)
+    return mixed, torch.tensor((x.sum() > 0, x.sum() < 0)), torch.tensor([x[0, 0], x[1, 1]])
+
+
+@on(breaks=1)
+def out_that_is_resized(x):
+    found = torch.empty(0)
+    return torch.add(x, 1, out=found)
+
+
+@on()
+def assertion_of_torch(x):
+    torch._assert(x.shape[0] == 3, "three rows")
+    return x + 1
