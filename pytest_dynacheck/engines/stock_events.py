@@ -300,7 +300,11 @@ class _Guard:
             return self._row("presence", f"{found[2]}.{found[3]}", *_there(not found[1]))
         found = re.fullmatch(r"(not )?\w*dict_contains\((.+?), (.+)\)", self.text)
         if found is not None:
-            return self._row("presence", found[3], *_there(not found[1]), f"key {found[2]}")
+            return self._row("presence", f"{found[3]}[{found[2]}]", *_there(not found[1]))
+        found = re.fullmatch(r"(not )?(?:frozen)?set\.__contains__\((.+), (.+)\)", self.text)
+        if found is not None:
+            held = ev.Named(f"without {found[3]}"), ev.Named(f"with {found[3]}")
+            return self._row("value", found[2], *(held if found[1] else reversed(held)))
         found = re.fullmatch(r"KeyError on (.+)", self.text)
         return None if found is None else self._row("presence", found[1], *_there(True))
 

@@ -11,11 +11,13 @@ import builtins
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 from dynacheck import places
 from dynacheck.events import Named
 from dynacheck.guards.held import describe as named
+from dynacheck.guards.held import is_made_anew
 from dynacheck.guards.tensors import arrangement
 
 __all__ = ["Change", "Snapshot", "changes", "describe", "snapshot"]
@@ -144,6 +146,9 @@ def snapshot(entries: Iterable[Any], static: Static | None = None) -> list[Snaps
         if not wanted:
             continue
         aspects = {kind: found for kind, found in describe(entry.value).items() if kind in wanted}
+        if "code" in aspects and isinstance(entry.value, FunctionType) and not is_made_anew(entry.value):
+            del aspects["code"]  # there is one function of that code: it is another one
+            aspects["identity"] = named(entry.value)
         for kind in {"size", "stride"} & aspects.keys():
             held = None if static is None else static(entry.orig_guard.originating_source, kind)
             aspects[kind] = aspects[kind] if held is None else tuple(held)

@@ -21,7 +21,7 @@ VARIES = {
     "43_class_defined_inside",  # whether the class of the first call is still there is the garbage collector's choice
 }
 CASES = sorted({path.stem for path in (TESTS / "cases").glob("[0-9]*.py")} - VARIES)
-LONGEST = 33
+LONGEST = 34
 
 SUITE = """
 import contextlib, sys

@@ -270,3 +270,13 @@ def _described(value: Any) -> str:
 def plain(value: Any) -> Any:
     """The value if it is a constant, else a description of it."""
     return value if value is ABSENT or is_constant(value) else describe(value)
+
+
+def is_made_anew(function: types.FunctionType) -> bool:
+    """Whether running the code around a function makes it again: a closure, a lambda, a function inside of another.
+
+    Such functions are told apart by their code, others by identity.
+    """
+    return (
+        bool(function.__closure__) or "<locals>" in function.__qualname__ or function.__name__ == "<lambda>"
+    )

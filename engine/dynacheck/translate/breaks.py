@@ -13,7 +13,7 @@ from dynacheck.opcodes.table import NULL
 from dynacheck.reasons import Reason
 from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame, WithBlock
-from dynacheck.translate.leaving import look_at, read_what_is_built
+from dynacheck.translate.leaving import look_at, look_at_renamed, read_what_is_built
 from dynacheck.translate.resume import ResumeLayout, call_resume, resume_code, spill_stack, why_not_resumable
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.variables.base import GraphBreak, VariableTracker
@@ -107,6 +107,7 @@ class Split:
         first = frame.code.co_varnames[:1]
         live |= {n for n in first if n in frame.locals and n in liveness(frame.code).locals(inst.index + 1)}
         names = [n for n in frame.decoded.code.co_varnames if n in live and n in frame.locals]
+        look_at_renamed(frame, [(name, frame.locals[name]) for name in names])
         values = [*frame.stack, *(frame.locals[n] for n in names)]
         kept = [value for value in values if value is not NULL]
         read_what_is_built(frame, kept, frame.attempt.effects.items())

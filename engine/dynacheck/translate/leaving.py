@@ -48,6 +48,18 @@ def look_at(tx: Tracer, stack: Sequence[VariableTracker], taken: int) -> None:
             _look_at(tx, value, len(stack) - position <= taken, seen)
 
 
+def look_at_renamed(tx: Tracer, kept: Iterable[tuple[str, VariableTracker]]) -> None:
+    """Read numbers that a break hands on under another name than they came by, as torch does.
+
+    Args:
+        tx: the frame.
+        kept: the variables that are needed behind the break.
+    """
+    for name, value in kept:
+        if value.get_type() in (int, float) and value.node is not None and value.node.path != f"L[{name!r}]":
+            looked_at(tx, value)
+
+
 def _look_at(tx: Tracer, value: VariableTracker, unread: bool, seen: set[int]) -> None:
     if isinstance(value, LazyVariable) and value.real is None and unread and value.get_type() in UNREAD:
         return

@@ -17,6 +17,7 @@ from torch import nn
 from dynacheck import reasons
 from dynacheck.graph.facts import UnsupportedTensor
 from dynacheck.guards import CodeIs, EnumIs, Is, TypeIs, ValueIs
+from dynacheck.guards.held import is_made_anew
 from dynacheck.sources import ABSENT, CAttr, Node, type_lookup
 from dynacheck.variables.base import GraphBreak, LazyVariable, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
@@ -185,7 +186,7 @@ def _is_plain_parameter(value: torch.Tensor) -> bool:
 @wraps(types.FunctionType)
 def wrap_function(tx: Tracer, node: Node, value: types.FunctionType) -> VariableTracker:
     """By identity where the function is one of a module or class, by `__code__` where it is made again and again."""
-    if value.__closure__ or "<locals>" in value.__qualname__ or value.__name__ == "<lambda>":
+    if is_made_anew(value):
         tx.guard(node, CodeIs(value))
     else:
         tx.guard(node, Is(value))

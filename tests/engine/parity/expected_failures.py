@@ -15,7 +15,6 @@ EXPECTED_FAILURES: dict[str, str] = {
     "wrapper_subclass_parts": "subclasses with __torch_dispatch__ run as they are",
     "fullgraph_after_partial": "on purpose: a fullgraph=True call that an entry ending in a break would serve raises",
     "format_size_returned": "formatting a size specialises it instead of breaking",
-    "19_box_size_from_int_of_tensor": "one recompile fewer: the second size is a symbol from the start",
     "hooks_again_mixed": "which of several hooks get keywords is known by their ids",
     "89_empty_else_branch": "arithmetic on a size alone makes no graph",
 }

@@ -12,6 +12,35 @@ PROGRAMS, program = registry()
 OUT = io.StringIO()
 
 
+@program("number_kept_under_another_name", 37, graphs=2, breaks=2, recompiles=1)
+def _():
+    def f(x, v):
+        kept = v
+        y = x + 1
+        print(end="", file=OUT)
+        return y, kept
+
+    return f, [(torch.ones(2), v) for v in (1.5, 2.5, 3.5)]
+
+
+@program("number_of_a_break_kept", 37, graphs=2, breaks=3, recompiles=1)
+def _():
+    clock = [0.5]
+
+    @torch.compiler.disable
+    def now():
+        clock[0] += 1.5
+        return clock[0]
+
+    def f(x):
+        start = now()
+        y = x + 1
+        took = now() - start
+        return y, took
+
+    return f, [(torch.ones(2),) for _ in range(3)]
+
+
 class Holder:
     def __init__(self, value=None):
         self.value = value

@@ -182,6 +182,46 @@ def _():
     return f, [({"a": a, "b": b},), ({"a": a, "b": b, "c": 1},), ({"b": b, "a": a},)]
 
 
+@program("dict_asked_for_a_key", 23, graphs=2, recompiles=1)
+def _():
+    def f(x, d):
+        return x + 1 if "a" in d else x - 1
+
+    return f, [(torch.ones(3), d) for d in ({}, {"a": 1}, {"b": 2})]
+
+
+@program("dict_got_a_key", 23, graphs=2, recompiles=1)
+def _():
+    def f(x, d):
+        return x + 1 if d.get("a") else x - 1
+
+    return f, [(torch.ones(3), d) for d in ({"b": 2}, {"a": 1})]
+
+
+@program("set_asked_for_an_item", 23, graphs=2, recompiles=1)
+def _():
+    def f(x, found):
+        return x + 1 if "a" in found else x - 1
+
+    return f, [(torch.ones(3), found) for found in (set(), {"a"})]
+
+
+def halved(x):
+    return x / 2
+
+
+def doubled(x):
+    return x * 2
+
+
+@program("function_argument_varies", 23, graphs=2, recompiles=1)
+def _():
+    def f(x, fn):
+        return fn(x) + 1
+
+    return f, [(torch.ones(3), fn) for fn in (halved, doubled)]
+
+
 @program("list_of_tensors", 23, graphs=3, recompiles=2)
 def _():
     def f(items):
