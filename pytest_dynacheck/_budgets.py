@@ -61,12 +61,17 @@ def limits_from(numbers: Mapping[str, Any], origin: str) -> dict[str, Limit]:
     return found
 
 
+def nearest(name: str, names: Iterable[str], number: int = 1) -> list[str]:
+    """The names that may be meant, the likeliest first."""
+    import difflib  # costs half a millisecond that only mistakes pay
+
+    return difflib.get_close_matches(name, list(names), number)
+
+
 def unknown(name: str, allowed: Iterable[str], where: str) -> Mistake:
     """One line about an argument that doesn't exist, with the likely one."""
-    import difflib  # costs a millisecond that only mistakes pay
-
     names = list(allowed)
-    close = difflib.get_close_matches(name, names, 1)
+    close = nearest(name, names)
     hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(names)}"
     return Mistake(f"{where} has no argument {name!r}{hint}")
 

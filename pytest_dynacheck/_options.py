@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import re
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_dynacheck._budgets import BOUNDS, Limit
+from pytest_dynacheck._budgets import BOUNDS, Limit, nearest
 from pytest_dynacheck._hooks import engines
 from pytest_dynacheck.engines import ENGINES, Make
 
@@ -259,7 +258,7 @@ def _check_variables(config: pytest.Config) -> None:
     ours = {option.name: option.variable for option in (*OPTIONS, *FILES)}
     for variable in sorted(os.environ):
         if variable.startswith(_PREFIX) and variable not in ours.values():
-            near = difflib.get_close_matches(variable.removeprefix(_PREFIX).lower(), ours, 1)
+            near = nearest(variable.removeprefix(_PREFIX).lower(), ours)
             hint = f"did you mean {ours[near[0]]}?" if near else f"there are {', '.join(ours.values())}"
             raise pytest.UsageError(f"environment variable {variable}: there is no such option; {hint}")
     if not any(name.startswith("DYNACHECK_") for name in os.environ):
@@ -294,7 +293,7 @@ def unknown_backend(name: object, backends: Callable[[], Iterable[str]]) -> str 
     names = sorted({*_KNOWN_BACKENDS, *backends()})
     if name in names:
         return None
-    near = difflib.get_close_matches(name, names, 3)
+    near = nearest(name, names, 3)
     some = f"there are {', '.join(_KNOWN_BACKENDS)}, and those of torch._dynamo.list_backends(None)"
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else some
     return f"no backend {name!r}; {hint}"

@@ -35,22 +35,7 @@ def _code_calling(original: CodeType, target: Dispatch, arguments: str = "") -> 
         target: called with `arguments`; what it returns gets the call's own arguments.
         arguments: names of free variables.
     """
-    free = original.co_freevars
-    source = "\n".join(
-        [
-            f"def outer({', '.join(free)}):",
-            f"    def {original.co_name}(*args, **kwargs):",
-            f"        {'; '.join(free) or 'pass'}",
-            f"        seam = {_SEAM!r}",
-            f"        return seam({arguments})(*args, **kwargs)",
-        ]
-    )
-    outer = next(
-        c for c in compile(source, "<pytest-dynacheck>", "exec").co_consts if isinstance(c, CodeType)
-    )
-    inner = next(c for c in outer.co_consts if isinstance(c, CodeType))
-    if inner.co_freevars != free:
-        raise ValueError("free variables differ")
+    inner = _template(original.co_name, original.co_freevars, arguments)
     consts = tuple(target if const == _SEAM else const for const in inner.co_consts)
     return inner.replace(
         co_consts=consts,
@@ -71,6 +56,26 @@ def _copy(function: FunctionType) -> FunctionType:
     )
     twin.__kwdefaults__ = function.__kwdefaults__
     return twin
+
+
+@functools.lru_cache(maxsize=64)
+def _template(name: str, free: tuple[str, ...], arguments: str) -> CodeType:
+    """Code of a function that calls a constant and what that returns; every test starts with a few."""
+    source = "\n".join(
+        [
+            f"def outer({', '.join(free)}):",
+            f"    def {name}(*args, **kwargs):",
+            f"        {'; '.join(free) or 'pass'}",
+            f"        seam = {_SEAM!r}",
+            f"        return seam({arguments})(*args, **kwargs)",
+        ]
+    )
+    module = compile(source, "<pytest-dynacheck>", "exec")
+    outer = next(c for c in module.co_consts if isinstance(c, CodeType))
+    inner = next(c for c in outer.co_consts if isinstance(c, CodeType))
+    if inner.co_freevars != free:
+        raise ValueError("free variables differ")
+    return inner
 
 
 class Redirection:
