@@ -107,6 +107,10 @@ def _value_hint(change: ChangeRow) -> str:
         return "each is a graph of its own: warm up those that are used, or keep it the same"
     if kind is bool:
         return "each of True and False is a graph of its own: warm up both, or call it one way"
+    if kind in (int, float) and ".param_groups[" in change.source:
+        return (
+            "an optimizer's number is part of the compiled code: make it a tensor, e.g. lr=torch.tensor(0.1)"
+        )
     if kind in (int, float):
         way_out = "pass it as a tensor"
         if own:

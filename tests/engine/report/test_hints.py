@@ -35,6 +35,7 @@ def row(then, now, source="self.steps", kind="value", file="", line=0, detail=""
         (row("n == 4", 5, "n"), "needs the number itself"),
         (row(Named("n == 4"), 5, "n"), "needs the number itself"),
         (row(3, 4, "pos", detail="as an index"), "index_copy_"),
+        (row(0.1, 0.05, "self.param_groups[0]['lr']"), "lr=torch.tensor"),
     ],
 )
 def test_values(found, part):
