@@ -257,6 +257,7 @@ def _view(base: torch.Tensor, facts: TensorFacts) -> torch.Tensor:
         many = base.as_strided((1, *shape), (1, *stride), offset)
         return _with_bits(many.unbind(0)[0], facts)
     view = _with_bits(base.as_strided(shape, stride, offset), facts)
-    if facts.requires_grad and facts.is_leaf and view.is_leaf:
+    if facts.requires_grad and view.is_leaf:
         view.requires_grad_()
+        return view if facts.is_leaf else view[...]  # a view of one that was made a leaf
     return view

@@ -99,6 +99,19 @@ def set_to_other_storage(call):
     call("add_", x, 1)
 
 
+def view_of_view_made_a_leaf(call):
+    flat = torch.ones(6)
+    w = call("requires_grad_", call("__getitem__", flat, slice(0, 4)))
+    v = call("view", w, 2, 2)
+    call("sum", v)
+    call("t", v)
+    call("sum", flat)
+
+
+def grown_on_meta(call):
+    call("clamp_max_", torch.ones(2, 1, device="meta"), torch.ones(2, 2, device="meta"))
+
+
 def same_tensor_returned(call):
     x = torch.ones(2, 3)
     call("contiguous", x)
