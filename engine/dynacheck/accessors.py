@@ -254,9 +254,6 @@ class Captured(Accessor):
         return self.name or self.path(base)
 
 
-_MISSING = object()
-
-
 def instance_dict(obj: object) -> dict[str, Any] | None:
     """The instance dict of an object without running user code, or None."""
     try:
@@ -312,13 +309,7 @@ class TypeOf(Accessor):
 
 def type_lookup(cls: type, name: str) -> object:
     """What `_PyType_Lookup` finds: the raw entry of the first class of the MRO that has the name, or ABSENT."""
-    if not is_a(cls, type):
-        return ABSENT
-    for c in type.__dict__["__mro__"].__get__(cls):
-        found = type.__dict__["__dict__"].__get__(c).get(name, _MISSING)
-        if found is not _MISSING:
-            return found
-    return ABSENT
+    return _C.type_lookup(cls, name, ABSENT)
 
 
 @dataclass(frozen=True, slots=True)

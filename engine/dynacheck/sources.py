@@ -165,7 +165,8 @@ class Node:
     def peek(self) -> Any:
         """The value in the frame being translated (ABSENT if there is none), read once per attempt."""
         if self.value is _UNREAD:
-            self.value = self.fetch(self.root.frame)
+            base = None if self.parent is None else self.parent.peek()
+            self.value = ABSENT if base is ABSENT else self._step(base, self.root.frame)
         return self.value
 
     def fetch(self, frame: FrameView) -> Any:
@@ -175,6 +176,10 @@ class Node:
             base = self.parent.fetch(frame)
             if base is ABSENT:
                 return ABSENT
+        return self._step(base, frame)
+
+    def _step(self, base: Any, frame: FrameView) -> Any:
+        """The value, from that of the parent."""
         return (
             self.root.captured_value(self.accessor)
             if isinstance(self.accessor, Captured)
@@ -205,9 +210,11 @@ class Node:
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, parents first."""
-        yield self
-        for node in self.children.values():
-            yield from node.walk()
+        left = [self]
+        while left:
+            node = left.pop()
+            yield node
+            left.extend(reversed(node.children.values()))
 
     def __repr__(self) -> str:
         return f"<Node {self.path}>"

@@ -40,8 +40,21 @@ static PyObject *py_force(PyObject *module, PyObject *args) {
     return known > 0 ? Py_NewRef(Py_None) : NULL;
 }
 
+static PyObject *py_type_lookup(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    if (n != 3 || !PyUnicode_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "type_lookup(class, name, default)");
+        return NULL;
+    }
+    PyObject *found = PyType_Check(args[0]) ? _PyType_Lookup((PyTypeObject *)args[0], args[1]) : NULL;
+    if (!found && PyErr_Occurred()) return NULL;
+    return Py_NewRef(found ? found : args[2]);
+}
+
 static PyMethodDef methods[] = {
     {"force", py_force, METH_VARARGS, "Set a testing switch."},
+    {"type_lookup", (PyCFunction)(void (*)(void))py_type_lookup, METH_FASTCALL,
+     "The raw entry of the first class of the MRO that has the name, or the default."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -79,12 +79,13 @@ class ExampleValues:
         if self._inputs is None:
             out = []
             for spec, value in zip(captured.inputs, captured.values):
+                known = None if captured.env is None else captured.env.input_fake(spec.node)
                 if spec.what == "float" and captured.env is not None:
                     out.append(captured.env.scalars[spec.node][1])
                 elif spec.what != "tensor":
                     out.append(value)
-                elif captured.env is not None and value.facts.has_symbols:
-                    out.append(captured.env.input_fake(spec.node, value))
+                elif known is not None:
+                    out.append(known)
                 elif spec.node.root.frame is None:  # asked after the compile, whose values are let go
                     with self.fake_mode:
                         out += World([value]).tensors

@@ -268,6 +268,21 @@ class TensorRef:
         return f"<TensorRef {self.facts!r}>"
 
 
+PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
+"""Classes whose tensors are what their facts say, and no more."""
+
+
+def is_wrapper(cls: Any) -> bool:
+    """Whether tensors of a class are made of other tensors, to which its `__torch_dispatch__` hands operators on."""
+    return bool(
+        cls not in PLAIN
+        and issubclass(cls, torch.Tensor)
+        and hasattr(cls, "__tensor_flatten__")
+        and hasattr(cls, "__tensor_unflatten__")
+        and cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+    )
+
+
 def view_kind(tensor: torch.Tensor, is_inference: bool) -> str | None:
     """Which kind of view a tensor is, or None if it is none."""
     if is_inference or not tensor._is_view():

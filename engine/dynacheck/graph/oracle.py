@@ -155,7 +155,8 @@ class Oracle:
                     _flatten(a, key, refs)
         except _Symbolic:
             return self._symbolic(op, target, args, kwargs, env)
-        if env is not None and any(r.facts.has_symbols or r.fake is not None for r in refs):
+        symbolic = env is not None and any(r.facts.has_symbols or r.fake is not None for r in refs)
+        if symbolic or isinstance(target, type):  # a class of tensors makes what only fake tensors can be
             return self._symbolic(op, target, args, kwargs, env)
         n = len(refs)
         if n == 2:

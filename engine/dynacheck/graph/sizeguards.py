@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dynacheck.graph.expressions import Step, constant, postfix
 from dynacheck.guards.shapes import infix
@@ -28,6 +28,15 @@ class Dim:
     min: int | None = None
     max: int | None = None
     mark: str = ""
+
+
+class Inner(NamedTuple):
+    """What to make of the sizes of a tensor that a traceable wrapper is made of."""
+
+    node: Node
+    sizes: Sequence[Dim]
+    strides: Sequence[Dim]
+    inner: Mapping[str, Inner]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import MethodType
 from typing import Any, Final, Literal, TypeAlias
@@ -12,13 +12,22 @@ from typing import Any, Final, Literal, TypeAlias
 import torch
 
 from dynacheck.graph import sizeguards
-from dynacheck.graph.facts import Storage, TensorFacts, TensorRef, facts_after_write, facts_of
+from dynacheck.graph.contexts import alike
+from dynacheck.graph.facts import (
+    PLAIN,
+    Storage,
+    TensorFacts,
+    TensorRef,
+    facts_after_write,
+    facts_of,
+    is_wrapper,
+)
 from dynacheck.graph.outcomes import DataDependent
-from dynacheck.graph.sizeguards import ConstraintViolation, Dim, SizeGuard, Slot, SymbolSource
+from dynacheck.graph.sizeguards import ConstraintViolation, Dim, Inner, SizeGuard, Slot, SymbolSource
 from dynacheck.graph.throwaway import World
 from dynacheck.sources import Node, UserLine, instance_dict
 
-__all__ = ["ConstraintViolation", "Dim", "SizeGuard", "Slot", "SymbolicEnv"]
+__all__ = ["ConstraintViolation", "Dim", "Inner", "SizeGuard", "Slot", "SymbolicEnv"]
 
 What: TypeAlias = Literal["size", "stride", "offset", "int", "float"]
 Symbolic: TypeAlias = "torch.SymInt | torch.SymFloat | torch.SymBool"
@@ -226,7 +235,12 @@ class SymbolicEnv:
         return t.shapes.StrictMinMaxConstraint(vr=t.ValueRanges(low, high), warn_only=False)
 
     def tensor_symbols(
-        self, node: Node, facts: TensorFacts, sizes: Sequence[Dim], strides: Sequence[Dim] | None = None
+        self,
+        node: Node,
+        facts: TensorFacts,
+        sizes: Sequence[Dim],
+        strides: Sequence[Dim] | None = None,
+        inner: Mapping[str, Inner] | None = None,
     ) -> TensorRef:
         """An input tensor with symbols.
 
@@ -237,29 +251,13 @@ class SymbolicEnv:
             facts: its static facts.
             sizes: what to make of each size.
             strides: "static" to infer from the sizes, "auto" for a symbol of its own; None to infer all.
+            inner: for a traceable wrapper, the tensors it is made of, by attribute.
 
         Returns:
             A ref with symbolic facts.
         """
-        t = _torch()
-        kinds = t.shapes.DimDynamic
-        kind = {"static": kinds.STATIC, "auto": kinds.DYNAMIC, "duck": kinds.DUCK, "marked": kinds.DYNAMIC}
-        kind["unbacked"] = kinds.UNBACKED
-        stride_kinds = [
-            kinds.INFER_STRIDE if strides is None or strides[i].kind == "static" else kinds.DYNAMIC
-            for i in range(facts.ndim)
-        ]
         tensor = node.peek()
-        ids = (instance_dict(tensor) or {}).get("_dynamo_shape_ids")
-        context = t.shapes.StatefulSymbolicContext(
-            dynamic_sizes=[kind[d.kind] for d in sizes],
-            dynamic_strides=stride_kinds,
-            constraint_sizes=[self._constraint(d) for d in sizes],
-            constraint_strides=[None] * facts.ndim,
-            view_base_context=self._base_context(tensor, sizes),
-            tensor_source=self.source(node),
-            **({"shape_ids": ids} if ids else {}),
-        )
+        context = self._context(node, sizes, strides or [STATIC] * facts.ndim, inner or {})
         self.tensor_contexts[node] = context
         fake = self.fake_mode.from_tensor(tensor, symbolic_context=context, source=self.source(node))
         self._input_fakes[node] = fake
@@ -270,33 +268,60 @@ class SymbolicEnv:
                 torch._check(size <= dim.max)  # type: ignore[no-untyped-call]
         ref = self.ref(fake, cls=facts.cls)
         ref.fake = fake
+        self._note_symbols(node, fake, sizes, inner or {})
+        return ref
+
+    def _context(
+        self, node: Node, sizes: Sequence[Dim], strides: Sequence[Dim], inner: Mapping[str, Inner]
+    ) -> Any:
+        """How torch is to make a fake tensor of an input."""
+        shapes = _torch().shapes
+        kinds = shapes.DimDynamic
+        kind = {"static": kinds.STATIC, "auto": kinds.DYNAMIC, "duck": kinds.DUCK, "marked": kinds.DYNAMIC}
+        kind["unbacked"] = kinds.UNBACKED
+        tensor = node.peek()
+        ids = (instance_dict(tensor) or {}).get("_dynamo_shape_ids")
+        more: dict[str, Any] = {"shape_ids": ids} if ids else {}
+        make = shapes.StatefulSymbolicContext
+        if inner:
+            make = shapes.SubclassSymbolicContext
+            more["inner_contexts"] = {name: self._context(*part) for name, part in inner.items()}
+        return make(
+            dynamic_sizes=[kind[d.kind] for d in sizes],
+            dynamic_strides=[kinds.INFER_STRIDE if d.kind == "static" else kinds.DYNAMIC for d in strides],
+            constraint_sizes=[self._constraint(d) for d in sizes],
+            constraint_strides=[None] * len(sizes),
+            view_base_context=self._base_context(node, sizes),
+            tensor_source=self.source(node),
+            **more,
+        )
+
+    def _note_symbols(
+        self, node: Node, fake: torch.Tensor, sizes: Sequence[Dim], inner: Mapping[str, Inner]
+    ) -> None:
+        """Remember which symbols are sizes, strides and offset of an input."""
         dynamic = self._dynamic[node] = (set(), set())
-        for i, (size, dim) in enumerate(zip(ref.facts.shape, sizes)):
+        for i, (size, dim) in enumerate(zip(fake.shape, sizes)):
             if isinstance(size, torch.SymInt):
                 dynamic[0].add(i)
                 self._note(SymbolSource(node, "size", i), size.node.expr, dim)
-        for i, stride in enumerate(ref.facts.stride):
+        for i, stride in enumerate(fake.stride()):
             if isinstance(stride, torch.SymInt):
                 dynamic[1].add(i)
                 self._note(SymbolSource(node, "stride", i), stride.node.expr, AUTO)
-        if isinstance(ref.facts.storage_offset, torch.SymInt):
-            self._note(SymbolSource(node, "offset", 0), ref.facts.storage_offset.node.expr, AUTO)
-        return ref
+        offset: Any = fake.storage_offset()
+        if isinstance(offset, torch.SymInt):
+            self._note(SymbolSource(node, "offset", 0), offset.node.expr, AUTO)
+        for name, part in inner.items():
+            self._note_symbols(part.node, getattr(fake, name), part.sizes, part.inner)
 
-    def _base_context(self, tensor: torch.Tensor, sizes: Sequence[Dim]) -> Any:
+    def _base_context(self, node: Node, sizes: Sequence[Dim]) -> Any:
         """How to treat the base of a view: dynamic if the view is."""
+        tensor = node.peek()
         base = tensor._base if tensor._is_view() else None
-        if base is None:
-            return None
-        t = _torch()
-        kinds = t.shapes.DimDynamic
+        kinds = _torch().shapes.DimDynamic
         kind = kinds.STATIC if all(d.kind == "static" for d in sizes) else kinds.DYNAMIC
-        return t.shapes.StatelessSymbolicContext(
-            dynamic_sizes=[kind] * base.dim(),
-            dynamic_strides=[kinds.INFER_STRIDE] * base.dim(),
-            constraint_sizes=[None] * base.dim(),
-            constraint_strides=[None] * base.dim(),
-        )
+        return None if base is None else alike(_torch().shapes, base, kind, self.source(node))
 
     def _note(self, at: SymbolSource, expr: Any, policy: Dim) -> None:
         self._inputs.append((at, expr, policy))
@@ -476,7 +501,8 @@ class SymbolicEnv:
         storage = None if owner is None else owner.storage
         if inference and (storage is None or all(m.facts.is_inference for m in storage.members)):
             facts = facts.as_inference()
-        if storage is None and not facts.has_symbols and facts.view is None and facts.nbytes >= 0:
+        own = storage is None and not facts.has_symbols and facts.view is None and facts.nbytes >= 0
+        if own and facts.cls in PLAIN:
             return TensorRef(facts)  # static and on its own: the memo goes on with it
         base = self._refs.get(id(tensor._base)) if facts.view is not None else None
         ref = TensorRef(facts, storage or Storage(facts.nbytes), base)
@@ -506,17 +532,16 @@ class SymbolicEnv:
                 ref.storage.members.append(ref)
         self._touched.clear()
 
-    def input_fake(self, node: Node, ref: TensorRef) -> torch.Tensor:
-        """The fake tensor that `tensor_symbols` made for an input, as it was then.
+    def input_fake(self, node: Node) -> torch.Tensor | None:
+        """The fake tensor that `tensor_symbols` made for an input, as it was then; None if it made none.
 
         Args:
             node: the input's node.
-            ref: its ref.
 
         Returns:
             The fake tensor.
         """
-        return self._input_fakes[node]
+        return self._input_fakes.get(node)
 
     # Guards
 
@@ -548,6 +573,8 @@ class SymbolicEnv:
 def _facts(tensor: torch.Tensor, cls: type | None) -> TensorFacts:
     if cls is None:
         cls = torch.nn.Parameter if getattr(tensor, "_is_param", False) else torch.Tensor
+        if is_wrapper(type(tensor)):
+            cls = type(tensor)
     return facts_of(tensor, cls)
 
 

@@ -170,9 +170,11 @@ def _known_class(node: Node) -> Held | None:
 
 
 def _guards(spec: _Spec) -> Iterator[Installed]:
-    yield from spec.guards
-    for child in spec.children.values():
-        yield from _guards(child)
+    left = [spec]
+    while left:
+        spec = left.pop()
+        yield from spec.guards
+        left.extend(reversed(spec.children.values()))
 
 
 def build_program(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import operator
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -304,6 +306,56 @@ class NoMarks(MarksAre):
 
     def __init__(self) -> None:
         super().__init__(())
+
+
+def flattened(tensor: Any) -> tuple[list[str], Any]:
+    """What a traceable wrapper is made of: the attributes that hold tensors, and all else as its class puts it."""
+    with torch._C.DisableTorchFunctionSubclass():
+        names, context = tensor.__tensor_flatten__()
+    return list(names), context
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlattenIs(Guard):
+    """A traceable wrapper is made of the same attributes, with an equal context.
+
+    Only the class can tell (`__tensor_flatten__`, `__metadata_guard__`), so this guard, alone of all, runs code of the
+    program, as torch's does.
+
+    Args:
+        names: the attributes that hold tensors.
+        context: a copy of the context.
+    """
+
+    names: tuple[str, ...]
+    context: Any
+    native_op: ClassVar[str] = "PYCHECK"
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> FlattenIs:
+        """The guard that this tensor passes."""
+        names, context = flattened(tensor)
+        return cls(tuple(names), copy.deepcopy(context))
+
+    def check(self, slots: Slots) -> bool:
+        tensor: Any = slots[0]
+        if not hasattr(type(tensor), "__tensor_flatten__"):
+            return False
+        names, context = flattened(tensor)
+        same = getattr(type(tensor), "__metadata_guard__", operator.eq)
+        return tuple(names) == self.names and bool(same(self.context, context))
+
+    def explain(self, slots: Slots) -> Change:
+        tensor: Any = slots[0]
+        if not hasattr(type(tensor), "__tensor_flatten__"):
+            return Change("type", "a tensor made of tensors", describe(type(tensor)))
+        names, context = flattened(tensor)
+        if tuple(names) != self.names:
+            return Change("value", list(self.names), names, "tensors it is made of")
+        return Change("value", describe(self.context), describe(context), "context of `__tensor_flatten__`")
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"{paths[0]}.__tensor_flatten__() == ({list(self.names)}, {self.context!r})"
 
 
 @dataclass(frozen=True, slots=True)

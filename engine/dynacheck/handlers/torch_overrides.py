@@ -27,7 +27,7 @@ from dynacheck.variables.contexts import ContextVariable
 from dynacheck.variables.functions import ObjectVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, TupleVariable
-from dynacheck.variables.subclasses import DISABLED, SubclassTensorVariable, can_model
+from dynacheck.variables.subclasses import DISABLED, SubclassTensorVariable, can_model, can_trace
 from dynacheck.variables.tensor import TensorVariable
 from dynacheck.variables.walk import reachable
 
@@ -270,7 +270,11 @@ def _ask(
 def construct(
     tx: Tracer, cls: type, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
 ) -> VariableTracker | None:
-    """A new object of a subclass with a tensor's data: `Subclass(tensor)`; None if that isn't what is asked."""
+    """A new object of a subclass, with a tensor's data or made of tensors; None if that isn't what is asked."""
+    if can_trace(cls) and any(isinstance(a.realize(tx), TensorVariable) for a in args):
+        if tx.env is None:
+            tx.need_symbols()
+        return tx.record("call_function", cls, args, kwargs)
     if not can_model(cls) or cls is torch.Tensor or len(args) != 1 or kwargs:
         return None
     data = args[0].realize(tx)

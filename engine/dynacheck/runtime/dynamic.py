@@ -8,6 +8,7 @@ changed.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
@@ -15,10 +16,10 @@ import torch
 from torch import nn
 
 from dynacheck.config import Config
-from dynacheck.graph.facts import TensorFacts, TensorRef, facts_of
-from dynacheck.graph.symbolic import AUTO, DUCK, STATIC, Dim
+from dynacheck.graph.facts import TensorFacts, TensorRef, UnsupportedTensor, facts_of, is_wrapper
+from dynacheck.graph.symbolic import AUTO, DUCK, STATIC, Dim, Inner
 from dynacheck.guards import MarksAre, NoMarks, TensorMatch, TypeIs
-from dynacheck.guards.tensors import MARKS, UnbackedMarksAre
+from dynacheck.guards.tensors import MARKS, FlattenIs, UnbackedMarksAre, flattened
 from dynacheck.runtime.codes import code_ref
 from dynacheck.runtime.history import (
     CHANGED,
@@ -74,18 +75,44 @@ class ShapePolicy:
         facts = facts_of(tensor)
         marks = _marks_of(tensor)
         sizes, strides = self._dims(tx, node, tensor, facts, marks)
-        if all(d.kind == "static" for d in (*sizes, *strides)):
+        inner = self._inner(tx, node, tensor)
+        if not inner and all(d.kind == "static" for d in (*sizes, *strides)):
             ref = TensorRef(facts)
             tx.guard(node, TensorMatch.of(tensor))
         else:
             if tx.env is None:
                 tx.need_symbols()
-            ref = tx.env.tensor_symbols(node, facts, sizes, strides)
-            tx.guard(node, TensorMatch.of(tensor, *tx.env.dynamic_dims(node)))
+            ref = tx.env.tensor_symbols(node, facts, sizes, strides, inner)
+            self._guard(tx, node, inner)
         tx.guard(node, MarksAre.of(tensor) if marks else NoMarks())
         if "_dynamo_unbacked_indices" in marks:
             tx.guard(node, UnbackedMarksAre.of(tensor))
         return ref
+
+    def _inner(self, tx: Any, node: Node, tensor: torch.Tensor) -> dict[str, Inner]:
+        """What to make of the sizes of the tensors that a traceable wrapper is made of, by attribute."""
+        if not is_wrapper(type(tensor)):
+            return {}
+        found = {}
+        for name in flattened(tensor)[0]:
+            child = node.child(DictAttr(name))
+            part = child.peek()
+            if not isinstance(part, torch.Tensor):
+                raise UnsupportedTensor(
+                    f"a {type(tensor).__name__} whose tensors are no attributes of its own"
+                )
+            dims = self._dims(tx, child, part, facts_of(part), _marks_of(part))
+            found[name] = Inner(child, *dims, self._inner(tx, child, part))
+        return found
+
+    def _guard(self, tx: Any, node: Node, inner: Mapping[str, Inner]) -> None:
+        """Guard a tensor with symbols, and what it is made of."""
+        tensor = node.peek()
+        tx.guard(node, TensorMatch.of(tensor, *tx.env.dynamic_dims(node)))
+        if inner:
+            tx.guard(node, FlattenIs.of(tensor))
+        for part in inner.values():
+            self._guard(tx, part.node, part.inner)
 
     def _dims(
         self, tx: Any, node: Node, tensor: torch.Tensor, facts: TensorFacts, marks: dict[str, Any]

@@ -33,7 +33,7 @@ from dynacheck.variables.functions import ObjectVariable, UserFunctionVariable
 from dynacheck.variables.indices import known_index
 from dynacheck.variables.results import CONTAINERS
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
-from dynacheck.variables.subclasses import StrippedVariable, SubclassTensorVariable
+from dynacheck.variables.subclasses import StrippedVariable, SubclassTensorVariable, tensor_tracker
 from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.variables.tensor import Overloaded, TensorVariable
 from dynacheck.variables.walk import reachable
@@ -440,8 +440,7 @@ class Tracing(Tracer):
             known = self.attempt.refs.get(id(value))
             if known is not None:
                 return known
-            tracker = TensorVariable(value, node)
-            self.attempt.refs[id(value)] = tracker
+            tracker = self.attempt.refs[id(value)] = tensor_tracker(value, node)
             return tracker
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             if node is not None:
@@ -468,18 +467,19 @@ class Tracing(Tracer):
 
     # -- tensors and symbols
     def wrap_tensor(self, node: Node, value: torch.Tensor) -> VariableTracker:
-        ref = self.attempt.shapes.wrap_tensor(self, node, value)
-        self._share_storage(ref, value)
-        self._view_of_input(ref, value)
-        tracker = TensorVariable(ref, None, node)
-        self.attempt.refs[id(ref)] = tracker
+        ref = self._input_ref(node, value)
+        tracker = self.attempt.refs[id(ref)] = tensor_tracker(ref, None, node)
         return tracker
 
-    def wrap_subclass(self, node: Node, value: torch.Tensor) -> VariableTracker:
+    def _input_ref(self, node: Node, value: torch.Tensor) -> TensorRef:
         with torch._C.DisableTorchFunctionSubclass():  # it isn't the program that looks at it
-            ref = self.attempt.shapes.wrap_tensor(self, node, value)
+            ref: TensorRef = self.attempt.shapes.wrap_tensor(self, node, value)
             self._share_storage(ref, value)
             self._view_of_input(ref, value)
+        return ref
+
+    def wrap_subclass(self, node: Node, value: torch.Tensor) -> VariableTracker:
+        ref = self._input_ref(node, value)
         ref.facts = ref.facts.replace(cls=torch.Tensor)
         tracker = SubclassTensorVariable(StrippedVariable(node, ref), type(value), node)
         self.attempt.refs[id(ref)] = tracker

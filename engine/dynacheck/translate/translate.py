@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
@@ -130,14 +131,37 @@ def _attempt(request: TranslateRequest, speculation: Speculation, ambient: Ambie
         )
     view = FrameView(request.func, request.args)
     attempt = Attempt(view, speculation, request.oracle, request.shapes, env, request.fullgraph, settings)
+    collecting = gc.isenabled()
+    gc.disable()  # an attempt makes much and drops little: the collector would look at all of it again and again
     try:
-        return _finished(attempt, request, ambient)
+        return _finished(attempt, request, ambient, collecting)
     except BaseException:
         attempt.root.release()  # torch keeps its symbols, which know their sources: nothing more may hang on those
         raise
+    finally:
+        if collecting:
+            gc.enable()
 
 
-def _finished(attempt: Attempt, request: TranslateRequest, ambient: AmbientState) -> Translation:
+def _collecting(
+    compile_graph: Callable[[CapturedGraph], object], on: bool
+) -> Callable[[CapturedGraph], object]:
+    """The backend, with the garbage collector as it was."""
+
+    def compiled(graph: CapturedGraph) -> object:
+        if on:
+            gc.enable()
+        try:
+            return compile_graph(graph)
+        finally:
+            gc.disable()
+
+    return compiled
+
+
+def _finished(
+    attempt: Attempt, request: TranslateRequest, ambient: AmbientState, collecting: bool
+) -> Translation:
     """Run an attempt to its end."""
     frame = root_frame(attempt, request)
     env = attempt.env
@@ -173,7 +197,7 @@ def _finished(attempt: Attempt, request: TranslateRequest, ambient: AmbientState
     except CantRebuild as error:
         reason = reasons.BREAK_NOT_RESUMABLE
         raise SkipFrame(reason, reason.message(why=str(error)), frame.stack_lines(), broke) from error
-    code, graph, capture = codegen.finish(request.compile_graph)
+    code, graph, capture = codegen.finish(_collecting(request.compile_graph, collecting))
     inputs = [spec.node for spec in graph.inputs if spec.what == "tensor"]
     if len(inputs) > 1:
         relate(attempt.root, Distinct(), inputs, frame.line())

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import torch
 
-from dynacheck.sources import ABSENT, Node, TypeAttr, type_lookup
+from dynacheck.graph.facts import TensorRef, is_wrapper
+from dynacheck.sources import ABSENT, DictAttr, Node, TypeAttr, instance_dict, type_lookup
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import BoundMethodVariable
-from dynacheck.variables.tensor import Overloaded, TensorVariable
+from dynacheck.variables.tensor import Overloaded, TensorMethodVariable, TensorVariable
 
 DISABLED: Final = "torch function of subclasses disabled"
 """In a tracer's state: how often dispatch to subclasses is switched off."""
@@ -41,6 +42,43 @@ def can_model(cls: type) -> bool:
     dispatches = type_lookup(cls, "__torch_dispatch__") is not type_lookup(torch.Tensor, "__torch_dispatch__")
     programs = issubclass(cls, torch.Tensor) and cls.__module__.split(".")[0] != "torch"
     return programs and not dispatches and not issubclass(cls, torch.nn.Parameter)
+
+
+def can_trace(cls: Any) -> bool:
+    """Whether a class of tensors hands operators on to the tensors it is made of, by `__torch_dispatch__` alone."""
+    return is_wrapper(cls) and (
+        type_lookup(cls, "__torch_function__") is type_lookup(torch.Tensor, "__torch_function__")
+        or cls.__torch_function__ is torch._C._disabled_torch_function_impl
+    )
+
+
+class WrapperVariable(TensorVariable):
+    """A tensor made of others (a traceable wrapper): one value of the graph, whose class the fake tensors run.
+
+    Its own methods and attributes are operations of the graph, as in torch.
+    """
+
+    __slots__ = ()
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        raw: Any = type_lookup(self.ref.facts.cls, name)
+        inherited = raw is type_lookup(torch.Tensor, name)
+        if name in self.attrs or (inherited and raw is not ABSENT):
+            return super().tp_getattro(tx, name)
+        if self.node is not None and name in (instance_dict(self.node.peek()) or {}):
+            return tx.wrap(self.node.child(DictAttr(name)))
+        if isinstance(raw, FunctionType):
+            return TensorMethodVariable(self, name)
+        if raw is ABSENT and self.node is not None:
+            return super().tp_getattro(tx, name)
+        if raw is ABSENT or isinstance(raw, property):
+            return tx.record("call_function", getattr, [self, tx.constant(name)])
+        self.unmodelled(tx, f"the attribute {name!r}")
+
+
+def tensor_tracker(ref: TensorRef, proxy: Any, node: Node | None = None) -> TensorVariable:
+    """The tracker of a tensor that is a value of the graph."""
+    return (WrapperVariable if is_wrapper(ref.facts.cls) else TensorVariable)(ref, proxy, node)
 
 
 class StrippedVariable(TensorVariable):

@@ -36,7 +36,7 @@ from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.optimizers import OptimizerVariable
 from dynacheck.variables.sequences import NamedTupleVariable, is_structseq
-from dynacheck.variables.subclasses import can_model
+from dynacheck.variables.subclasses import can_model, can_trace
 
 Wrapper = Callable[[Tracer, Node, Any], VariableTracker]
 TABLE: Final[dict[type, Wrapper]] = {}
@@ -168,6 +168,7 @@ def wrap_tensor(tx: Tracer, node: Node, value: torch.Tensor) -> VariableTracker:
     """A tensor, guarded by its metadata; symbolic where its history or a mark asks for it."""
     cls = type(value)
     plain = cls in (torch.Tensor, nn.Parameter) or _is_plain_parameter(value)
+    plain = plain or can_trace(cls)
     if not plain and not can_model(cls):
         tx.break_(reasons.TENSOR_KIND, what=cls.__name__)
     try:

@@ -64,9 +64,7 @@ class Attempt:
     def torch_verdict(self, *args) -> bool:
         """What torch's own guard text says."""
         env = self.env
-        fakes = [
-            env.input_fake(n, r) if isinstance(r, TensorRef) else r for n, r in zip(self.nodes, self.refs)
-        ]
+        fakes = [env.input_fake(n) if isinstance(r, TensorRef) else r for n, r in zip(self.nodes, self.refs)]
         sources = [env.source(n) for n in self.nodes]
         contexts = [env.tensor_contexts.get(n) for n in self.nodes]
         texts = env.shape_env.produce_guards(fakes, sources, input_contexts=contexts, ignore_static=False)

@@ -7,7 +7,7 @@ import torch
 from dynacheck import _C
 from dynacheck.guards import MarksAre, NoMarks, TensorMatch, explain_miss
 from dynacheck.guards.access import tensor_access
-from dynacheck.guards.tensors import arrangement
+from dynacheck.guards.tensors import FlattenIs, arrangement
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 
@@ -253,3 +253,47 @@ def test_programs_made_before_native_reading_is_switched_off(guarded):
         assert compiled.program.stats()["slow"] > 0
     finally:
         _C.force("tensors", 1)
+
+
+class Made(torch.Tensor):
+    """Made of one tensor, with a context."""
+
+    @staticmethod
+    def __new__(cls, inner, context):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner, context):
+        self.inner, self.context = inner, context
+
+    def __tensor_flatten__(self):
+        return ["inner"], self.context
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise AssertionError("an operator ran in a guard")
+
+
+class Lenient(Made):
+    @classmethod
+    def __metadata_guard__(cls, then, now):
+        return then["scale"] == now["scale"]
+
+
+def test_what_a_wrapper_is_made_of(guarded):
+    context = {"scale": 2, "note": []}
+    compiled = guarded.program(Made(torch.ones(2), context), FlattenIs.of(Made(torch.ones(2), context)))
+    assert guarded.passes(compiled, Made(torch.zeros(3), {"scale": 2, "note": []}))
+    context["note"].append("changed later")
+    assert guarded.passes(compiled, Made(torch.zeros(3), {"scale": 2, "note": []}))
+    other = Made(torch.ones(2), {"scale": 3, "note": []})
+    assert not guarded.passes(compiled, other)
+    assert not guarded.passes(compiled, torch.ones(2))
+    (installed,) = [i for i in compiled.installed if isinstance(i.guard, FlattenIs)]
+    assert installed.guard.explain((other,)).detail == "context of `__tensor_flatten__`"
+    assert installed.guard.explain((torch.ones(2),)).kind == "type"
+
+
+def test_a_class_that_compares_contexts_itself(guarded):
+    compiled = guarded.program(None, FlattenIs.of(Lenient(torch.ones(2), {"scale": 2, "note": 1})))
+    assert guarded.passes(compiled, Lenient(torch.ones(2), {"scale": 2, "note": 5}))
+    assert not guarded.passes(compiled, Lenient(torch.ones(2), {"scale": 3, "note": 1}))

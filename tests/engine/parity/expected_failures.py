@@ -11,8 +11,6 @@ TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 # Not yet: program or case name -> why.
 EXPECTED_FAILURES: dict[str, str] = {
     "mode_prints": "a frame with a break under a torch function mode is given up; torch splits inside of the mode",
-    "wrapper_subclass": "subclasses with __torch_dispatch__ run as they are",
-    "wrapper_subclass_parts": "subclasses with __torch_dispatch__ run as they are",
     "fullgraph_after_partial": "on purpose: a fullgraph=True call that an entry ending in a break would serve raises",
     "format_size_returned": "formatting a size specialises it instead of breaking",
     "hooks_again_mixed": "which of several hooks get keywords is known by their ids",

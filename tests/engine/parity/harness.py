@@ -145,7 +145,9 @@ def frozen(value: Any, depth: int = 0) -> Any:
     """Returns a copy of ``value`` that later calls don't change: tensors cloned, objects as structures."""
     if isinstance(value, torch.Tensor):
         if type(value) is not torch.Tensor and not isinstance(value, torch.nn.Parameter):
-            return (type(value).__name__, tuple(value.shape), str(value.dtype))
+            parts = value.__tensor_flatten__()[0] if hasattr(value, "__tensor_flatten__") else ()
+            made_of = [frozen(getattr(value, part), depth + 1) for part in parts]
+            return (type(value).__name__, tuple(value.shape), str(value.dtype), made_of)
         copied = value.detach().clone()
         return copied.requires_grad_(value.requires_grad) if value.is_floating_point() else copied
     if isinstance(value, torch.nn.Module):

@@ -3,7 +3,9 @@
 import dynacheck
 import pytest
 import torch
+from dynacheck.events import GraphBroke
 from torch.overrides import TorchFunctionMode
+from torch.testing._internal.two_tensor import TwoTensor
 
 ASKED = []
 
@@ -214,14 +216,14 @@ def test_a_mode_that_stays_on():
     torch.testing.assert_close(found, torch.ones(3).cos())
 
 
-def test_wrapper_subclasses_run_as_they_are():
-    from torch.testing._internal.two_tensor import TwoTensor
+def test_wrappers_that_ask_a_torch_function_too_run_as_they_are():
+    class Asking(TwoTensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_function__(func, types, args, kwargs or {})
 
-    def f(t):
-        return t * 2 + 1
-
-    two = TwoTensor(torch.ones(3), torch.zeros(3))
-    found = dynacheck.compile(f, backend="eager")(two)
-    assert type(found) is TwoTensor
-    assert found.a.tolist() == [3, 3, 3]
-    assert found.b.tolist() == [1, 1, 1]
+    two = Asking(torch.ones(3), torch.zeros(3))
+    with dynacheck.observe() as seen:
+        found = dynacheck.compile(lambda t: t * 2 + 1, backend="eager")(two)
+    assert type(found) is Asking and found.a.tolist() == [3, 3, 3] and found.b.tolist() == [1, 1, 1]
+    assert {event.reason for event in seen.events if isinstance(event, GraphBroke)} == {"DC122"}

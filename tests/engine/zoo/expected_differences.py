@@ -10,7 +10,6 @@ def both(name: str, why: str) -> dict[tuple[str, bool], str]:
 
 # Not yet: (name, training) -> why. Strict: one that agrees fails.
 EXPECTED_FAILURES: dict[tuple[str, bool], str] = {
-    **both("checkpointed", "torch.utils.checkpoint isn't modelled: its body isn't captured"),
     **both("mamba", "associative_scan isn't modelled"),
     **both("falcon_mamba", "associative_scan isn't modelled"),
     **both(

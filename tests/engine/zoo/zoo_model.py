@@ -13,7 +13,7 @@ import torch
 from parity.harness import same
 from torch import nn
 
-__all__ = ["Calls", "Model", "Run", "differences", "registry", "run"]
+__all__ = ["Calls", "Model", "Run", "compared", "differences", "registry", "run"]
 
 Calls = list[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -171,14 +171,15 @@ def differences(one: Run, other: Run, tolerance: float = 1e-4) -> list[str]:
     found = []
     for what in ("results", "gradients"):
         for i, (a, b) in enumerate(zip(getattr(one, what), getattr(other, what), strict=True)):
-            found += _compared(a, b, f"{what} of call {i}", tolerance)
-    found += _compared(one.state, other.state, "buffers", tolerance)
+            found += compared(a, b, f"{what} of call {i}", tolerance)
+    found += compared(one.state, other.state, "buffers", tolerance)
     if not torch.equal(one.random, other.random):
         found.append("random numbers were used differently")
     return found
 
 
-def _compared(one: dict[str, Any], other: dict[str, Any], where: str, tolerance: float) -> list[str]:
+def compared(one: dict[str, Any], other: dict[str, Any], where: str, tolerance: float) -> list[str]:
+    """Where values by path differ from others."""
     if list(one) != list(other):
         return [f"{where}: has {sorted(set(other) ^ set(one))[:4]} on one side only"]
     return [text for path in one if (text := _differs(one[path], other[path], f"{where} {path}", tolerance))]
