@@ -94,6 +94,7 @@ class GraphRecorder:
         self.caught = False
         self._inputs: dict[Node, torch.fx.Node] = {}
         self._symbols: dict[Any, torch.fx.Node] = {}  # by sympy expression
+        self._sized: dict[Any, tuple[torch.fx.Node, int]] = {}  # results whose sizes symbols are
         self._order: list[tuple[torch.fx.Node, GraphInput, Any]] = []
         self._last_placeholder: torch.fx.Node | None = None
         self._removable: set[torch.fx.Node] = set()
@@ -319,7 +320,10 @@ class GraphRecorder:
         if expr.is_Symbol:
             bound = self._bind(expr, line)
             if bound is None:
-                raise KeyError(f"the graph has no node for {expr}")
+                if expr not in self._sized:
+                    raise KeyError(f"the graph has no node for {expr}")
+                bound = self.call("call_method", "size", self._sized[expr], None, line, removable=True)
+                self._symbols[expr] = bound
             return bound
         op, operands = parts(expr)
         args = [constant(o) if is_constant(o) else self._emit(o, line) for o in operands]
@@ -344,6 +348,17 @@ class GraphRecorder:
         """
         assert self.env is not None
         self._symbols.setdefault(self.env.expression(value), node)
+
+    def sized(self, sizes: Sequence[Any], node: torch.fx.Node) -> None:
+        """Say which node's result has sizes: symbols that no input has are read from there when the graph uses them.
+
+        Args:
+            sizes: the sizes.
+            node: the node.
+        """
+        for dim, size in enumerate(sizes):
+            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                self._sized.setdefault(size.node.expr, (node, dim))
 
     def rename(self, node: torch.fx.Node, name: str) -> None:
         """Name a node after the variable it was stored to, as torch does.

@@ -73,7 +73,7 @@ class SubgraphRecorder(GraphRecorder):
                     self._emit(symbol, None)
 
     def _emit(self, expr: Any, line: Lines) -> torch.fx.Node:
-        if expr.is_Symbol and expr not in self._symbols:
+        if expr.is_Symbol and expr not in self._symbols and expr not in self._sized:
             outer = self.parent._emit(expr, line)
             if outer not in self.lifted:
                 assert self.env is not None

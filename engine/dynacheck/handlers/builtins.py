@@ -63,7 +63,7 @@ def rounded(tx: Tracer, number: Arg, ndigits: Arg | None = None) -> VariableTrac
     found = fold_call(tx, round, [number, *extra], {})
     if found is not None:
         return found
-    if not abstract.has(number, "__round__"):
+    if not abstract.has(tx, number, "__round__"):
         tx.raise_(TypeError, f"type {abstract.name_of(number)} doesn't define __round__ method")
     return tx.call(number.tp_getattro(tx, "__round__"), extra)
 
@@ -192,7 +192,7 @@ def length(tx: Tracer, obj: Arg, /) -> VariableTracker:
 def iterator_of(tx: Tracer, obj: Arg, sentinel: Arg | None = None, /) -> VariableTracker:
     if sentinel is None:
         return abstract.get_iter(tx, obj)
-    if not abstract.has(obj, "__call__"):
+    if not abstract.has(tx, obj, "__call__"):
         tx.raise_(TypeError, "iter(v, w): v must be callable")
     return CallableIterator(obj, sentinel)
 
@@ -216,13 +216,13 @@ def next_item(tx: Tracer, iterator: Arg, default: Arg | None = None, /) -> Varia
 @handles(reversed)
 def reversed_of(tx: Tracer, sequence: Arg, /) -> VariableTracker:
     raw = type_lookup(sequence.get_type(), "__reversed__")
-    if raw is None or (raw is ABSENT and not abstract.has(sequence, "__getitem__")):
+    if raw is None or (raw is ABSENT and not abstract.has(tx, sequence, "__getitem__")):
         tx.raise_(TypeError, f"'{abstract.name_of(sequence)}' object is not reversible")
     if raw is not ABSENT:
         if isinstance(sequence, BuiltinObject):
             return sequence.call_method(tx, "__reversed__", [], {})
         return tx.call(sequence.tp_getattro(tx, "__reversed__"), [])
-    if not abstract.has(sequence, "__len__"):
+    if not abstract.has(tx, sequence, "__len__"):
         tx.raise_(TypeError, f"object of type '{abstract.name_of(sequence)}' has no len()")
     return ReversedIterator(sequence, integer(tx, abstract.length(tx, sequence)))
 
@@ -294,7 +294,7 @@ def delete_attribute(tx: Tracer, obj: Arg, name: Arg, /) -> VariableTracker:
 
 @handles(callable, lazy=True)
 def is_callable(tx: Tracer, obj: Arg, /) -> VariableTracker:
-    return tx.constant(abstract.has(typed(tx, obj), "__call__"))
+    return tx.constant(abstract.has(tx, typed(tx, obj), "__call__"))
 
 
 @handles(vars)

@@ -59,7 +59,7 @@ def new_tuple(tx: Tracer, cls: Arg, values: Arg | None = None, /) -> VariableTra
 def make_size(tx: Tracer, values: Arg | None = None, /) -> VariableTracker:
     items = [] if values is None else abstract.iterate(tx, values)
     for item in items:
-        if not abstract.has(item.realize(tx), "__index__"):
+        if not abstract.has(tx, item.realize(tx), "__index__"):
             name = abstract.name_of(item.realize(tx))
             tx.raise_(TypeError, f"torch.Size() takes an iterable of 'int' (item 0 is '{name}')")
     return SizeVariable(items)
@@ -180,7 +180,7 @@ def _number(
     """A number from a constant for real, from anything else by its slots."""
     if len(args) == 1 and not named and not args[0].is_constant():
         for dunder, op in slots:
-            if abstract.has(args[0], dunder):
+            if abstract.has(tx, args[0], dunder):
                 found = args[0].nb_unary(tx, op).realize(tx)
                 return make_float(tx, found) if kind is float and op == "index" else found
         if not hasattr(args[0], "snapshot"):

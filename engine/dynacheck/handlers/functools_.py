@@ -17,7 +17,7 @@ Arg = VariableTracker
 
 @handles(functools.partial, lazy=True)
 def partial(tx: Tracer, func: Arg, /, *args: Arg, **keywords: Arg) -> VariableTracker:
-    if not abstract.has(func.realize(tx), "__call__"):
+    if not abstract.has(tx, func.realize(tx), "__call__"):
         tx.raise_(TypeError, "the first argument must be callable")
     return PartialVariable.made(tx, func, args, keywords)
 

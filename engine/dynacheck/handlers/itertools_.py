@@ -127,7 +127,7 @@ def count(tx: Tracer, start: Arg | None = None, step: Arg | None = None) -> Vari
     first = tx.constant(0) if start is None else start
     by = tx.constant(1) if step is None else step
     for number in (first, by):
-        if not any(abstract.has(number, name) for name in ("__index__", "__int__", "__float__")):
+        if not any(abstract.has(tx, number, name) for name in ("__index__", "__int__", "__float__")):
             if number.get_type() is not complex:
                 tx.raise_(TypeError, "a number is required")
     counts = by.is_constant() and isinstance(by.as_constant(tx), int) and by.as_constant(tx) == 1

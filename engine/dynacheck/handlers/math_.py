@@ -10,9 +10,9 @@ from dynacheck.handlers.folding import fold_call
 from dynacheck.handlers.registry import handles
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
-from dynacheck.variables.symbolic import SymNumberVariable
+from dynacheck.variables.symbolic import SYM_FORMS, SymNumberVariable
 
-_SYMBOLIC: Final = frozenset((math.sqrt, math.floor, math.ceil))
+_SYMBOLIC: Final = frozenset(SYM_FORMS) - {max, min}
 _ROUNDING: Final[dict[Callable[..., Any], str]] = {
     math.floor: "__floor__",
     math.ceil: "__ceil__",
@@ -33,7 +33,7 @@ def _handle(function: Callable[..., Any]) -> None:
         if found is not None:
             return found
         dunder = _ROUNDING.get(function)
-        if dunder is not None and abstract.has(args[0], dunder):
+        if dunder is not None and abstract.has(tx, args[0], dunder):
             return tx.call(args[0].tp_getattro(tx, dunder), [])
         numbers = [_number(tx, a) for a in args]
         return fold_call(tx, function, numbers, kwargs)
@@ -41,7 +41,7 @@ def _handle(function: Callable[..., Any]) -> None:
 
 def _number(tx: Tracer, value: VariableTracker) -> VariableTracker:
     """What C code makes of an argument: a float, by `__float__`."""
-    if value.is_constant() or hasattr(value, "snapshot") or not abstract.has(value, "__float__"):
+    if value.is_constant() or hasattr(value, "snapshot") or not abstract.has(tx, value, "__float__"):
         return value
     return value.nb_unary(tx, "float").realize(tx)
 

@@ -22,6 +22,7 @@ from dynacheck.variables.contexts import (
     set_grad_mode,
 )
 from dynacheck.variables.functions import CallableVariable
+from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.variables.tensor import TensorVariable
 
 
@@ -296,8 +297,23 @@ def is_lazy(tx: Tracer, param: VariableTracker) -> VariableTracker:
 
 
 # -- checks and notices
-@handles(torch._check, lazy=True)
-def check(tx: Tracer, cond: VariableTracker, message: VariableTracker | None = None) -> VariableTracker:
+_CHECKS: Final = {
+    torch._check: RuntimeError,
+    torch._check_index: IndexError,
+    torch._check_value: ValueError,
+    torch._check_type: TypeError,
+    torch._check_not_implemented: NotImplementedError,
+}
+
+
+def _check(
+    raises: type[Exception], tx: Tracer, cond: VariableTracker, message: VariableTracker | None = None
+) -> VariableTracker:
+    """A condition that the frame may rely on. One about numbers that only the graph knows is held there, and what it
+    says of them is known from now on."""
+    held = cond.realize(tx)
+    if isinstance(held, SymNumberVariable) and held.is_unbacked():
+        return tx.record("call_function", torch._check, [held])
     if not abstract.is_true(tx, cond):
         text = (
             "Expected cond to be True, but got False. (Could this error message be improved? "
@@ -305,7 +321,7 @@ def check(tx: Tracer, cond: VariableTracker, message: VariableTracker | None = N
         )
         if message is not None:
             text = abstract.str_(tx, tx.call(message, [])).realize(tx).as_constant(tx)
-        tx.raise_(RuntimeError, text)
+        tx.raise_(raises, text)
     return tx.constant(None)
 
 
@@ -314,6 +330,38 @@ def assert_(tx: Tracer, condition: VariableTracker, message: VariableTracker) ->
     if not abstract.is_true(tx, condition):
         tx.raise_(AssertionError, message)
     return tx.constant(None)
+
+
+for _function, _raises in _CHECKS.items():
+    handles(_function, lazy=True)(partial(_check, _raises))
+
+
+@handles(torch._check_is_size, lazy=True)
+def check_is_size(
+    tx: Tracer,
+    i: VariableTracker,
+    message: VariableTracker | None = None,
+    *,
+    max: VariableTracker | None = None,
+) -> VariableTracker:
+    _check(RuntimeError, tx, abstract.richcompare(tx, ">=", i, tx.constant(0)), message)
+    return (
+        tx.constant(None)
+        if max is None
+        else _check(RuntimeError, tx, abstract.richcompare(tx, "<=", i, max), message)
+    )
+
+
+def _of_symbols(function: Any, tx: Tracer, *args: VariableTracker) -> VariableTracker:
+    """A function of torch's on numbers: computed, or another expression."""
+    symbol = next((a for a in args if isinstance(a, SymNumberVariable)), None)
+    if symbol is not None:
+        return symbol.call_math(tx, function, list(args))
+    return tx.constant(function(*[a.as_constant(tx) for a in args]))
+
+
+for _number in (torch.sym_max, torch.sym_min, torch.sym_int, torch.sym_float, torch.sym_not, torch.sym_ite):
+    handles(_number)(partial(_of_symbols, _number))
 
 
 @handles(torch._C._log_api_usage_once)

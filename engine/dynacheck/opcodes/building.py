@@ -85,7 +85,7 @@ def map_add(tx: Machine, inst: Instruction) -> None:
 @opcode("LIST_EXTEND", leaves=0)
 def list_extend(tx: Machine, inst: Instruction) -> None:
     values = tx.pop().realize(tx)
-    if not abstract.is_iterable(values):
+    if not abstract.is_iterable(tx, values):
         message = f"Value after * must be an iterable, not {abstract.name_of(values)}"
         tx.raise_(TypeError, message)
     _method(tx, tx.stack[-inst.arg], "extend", values)
@@ -101,7 +101,7 @@ def set_update(tx: Machine, inst: Instruction) -> None:
 def dict_update(tx: Machine, inst: Instruction) -> None:
     """`{**mapping}`."""
     update = tx.pop().realize(tx)
-    if not abstract.has(update, "keys"):
+    if not abstract.has(tx, update, "keys"):
         tx.raise_(TypeError, f"'{abstract.name_of(update)}' object is not a mapping")
     _method(tx, tx.stack[-inst.arg], "update", update)
 
@@ -113,7 +113,7 @@ def dict_merge(tx: Machine, inst: Instruction) -> None:
     target = tx.stack[-inst.arg].realize(tx)
     # the callable lies below the arguments, and since 3.13 below a NULL
     function = tx.stack[-(inst.arg + (3 if PY313 else 2))]
-    if not abstract.has(update, "keys"):
+    if not abstract.has(tx, update, "keys"):
         name = abstract.name_of(update)
         message = f"{function_text(tx, function)} argument after ** must be a mapping, not {name}"
         tx.raise_(TypeError, message)

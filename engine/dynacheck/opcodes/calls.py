@@ -78,7 +78,7 @@ def function_text(tx: Machine, fn: VariableTracker) -> str:
 
 def _starred(tx: Machine, fn: VariableTracker, values: VariableTracker) -> list[VariableTracker]:
     given = values.realize(tx)
-    if not abstract.is_iterable(given):
+    if not abstract.is_iterable(tx, given):
         name = abstract.name_of(given)
         tx.raise_(TypeError, f"{function_text(tx, fn)} argument after * must be an iterable, not {name}")
     return abstract.iterate(tx, given)
@@ -86,7 +86,7 @@ def _starred(tx: Machine, fn: VariableTracker, values: VariableTracker) -> list[
 
 def _keywords(tx: Machine, fn: VariableTracker, values: VariableTracker) -> dict[str, VariableTracker]:
     given = values.realize(tx)
-    if not abstract.has(given, "keys"):
+    if not abstract.has(tx, given, "keys"):
         name = abstract.name_of(given)
         tx.raise_(TypeError, f"{function_text(tx, fn)} argument after ** must be a mapping, not {name}")
     found = {}

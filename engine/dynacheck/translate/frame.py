@@ -458,7 +458,7 @@ class Frame(Calls):
         self.push(entered)
 
     def _check_manager(self, manager: VariableTracker, name: str) -> None:
-        if not abstract.has(manager, name):
+        if not abstract.has(self, manager, name):
             kind = manager.get_type().__name__
             missed = " (missed __exit__ method)" if name == "__exit__" else ""
             self.raise_(TypeError, f"{kind!r} object does not support the context manager protocol{missed}")

@@ -441,6 +441,8 @@ class Tracing(Tracer):
             if known is not None:
                 return known
             tracker = self.attempt.refs[id(value)] = tensor_tracker(value, node)
+            if node is not None and self.attempt.env is not None:
+                self.attempt.graph.sized(value.facts.shape, node)
             return tracker
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             if node is not None:

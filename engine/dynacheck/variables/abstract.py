@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 
 from dynacheck.guards.base import relate
 from dynacheck.guards.relations import Distinct, Same
-from dynacheck.sources import ABSENT, type_lookup
+from dynacheck.sources import ABSENT, TypeAttr, type_lookup
 from dynacheck.variables.base import NOT_IMPLEMENTED, NotConstant, ObservedException, Tracer, VariableTracker
 from dynacheck.variables.operators import COMPARE_SWAPPED, INPLACE, REFLECTED, UNARY_DUNDERS
 from dynacheck.versions import PY314
@@ -55,9 +55,18 @@ def name_of(value: VariableTracker) -> str:
     return type_name(value.get_type())
 
 
-def has(value: VariableTracker, dunder: str) -> bool:
+def special(tx: Tracer, value: VariableTracker, dunder: str) -> Any:
+    """What the type of a value has as a special method, or ABSENT: guarded for a class of Python, which may get one."""
+    cls = value.get_type()
+    raw = type_lookup(cls, dunder)
+    if raw is ABSENT and cls.__flags__ & _HEAP_TYPE:
+        tx.guard_absent(tx.class_node(cls).child(TypeAttr(dunder)))
+    return raw
+
+
+def has(tx: Tracer, value: VariableTracker, dunder: str) -> bool:
     """Whether the type of a value defines a special method (None, which blocks one, counts as defining)."""
-    return type_lookup(value.get_type(), dunder) is not ABSENT
+    return special(tx, value, dunder) is not ABSENT
 
 
 def python_object(value: VariableTracker) -> Any:
@@ -149,7 +158,7 @@ def _number_slots(
 
 def _count(tx: Tracer, value: VariableTracker) -> VariableTracker:
     """How often a sequence is repeated."""
-    if not has(value, "__index__"):
+    if not has(tx, value, "__index__"):
         tx.raise_(TypeError, f"can't multiply sequence by non-int of type '{name_of(value)}'")
     return value.nb_unary(tx, "index")
 
@@ -252,6 +261,7 @@ def _plain(value: VariableTracker) -> bool:
     return value.get_type() in _SCALARS and value.is_constant()
 
 
+_HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _UNARY_ERROR: Final = {
     "-": "bad operand type for unary -: '{}'",
     "+": "bad operand type for unary +: '{}'",
@@ -273,7 +283,7 @@ def unary(tx: Tracer, op: str, v: VariableTracker) -> VariableTracker:
         The result.
     """
     value = v.realize(tx)
-    if not has(value, UNARY_DUNDERS[op]):
+    if not has(tx, value, UNARY_DUNDERS[op]):
         tx.raise_(TypeError, _UNARY_ERROR[op].format(name_of(value)))
     return value.nb_unary(tx, op)
 
@@ -347,7 +357,9 @@ def is_true(tx: Tracer, v: VariableTracker) -> bool:
     """`bool(v)`. A value whose truth only the graph knows breaks in its slot."""
     value = v.realize(tx)
     asked = (
-        type(value).nb_bool is not VariableTracker.nb_bool or has(value, "__bool__") or has(value, "__len__")
+        type(value).nb_bool is not VariableTracker.nb_bool
+        or has(tx, value, "__bool__")
+        or has(tx, value, "__len__")
     )
     return value.nb_bool(tx) if asked else True
 
@@ -363,23 +375,23 @@ def not_(tx: Tracer, v: VariableTracker) -> VariableTracker:
 def get_iter(tx: Tracer, v: VariableTracker) -> VariableTracker:
     """`iter(v)`: `__iter__`, else the sequence protocol."""
     value = v.realize(tx)
-    raw = type_lookup(value.get_type(), "__iter__")
-    if raw is ABSENT and has(value, "__getitem__") and dict not in value.get_type().__mro__:
+    raw = special(tx, value, "__iter__")
+    if raw is ABSENT and has(tx, value, "__getitem__") and dict not in value.get_type().__mro__:
         sequence: VariableTracker = tx.sequence_iterator(value)
         return sequence
     if raw is ABSENT or raw is None:
         tx.raise_(TypeError, f"'{name_of(value)}' object is not iterable")
     found = value.tp_iter(tx).realize(tx)
-    if not has(found, "__next__"):
+    if not has(tx, found, "__next__"):
         tx.raise_(TypeError, f"iter() returned non-iterator of type '{name_of(found)}'")
     return found
 
 
-def is_iterable(v: VariableTracker) -> bool:
+def is_iterable(tx: Tracer, v: VariableTracker) -> bool:
     """Whether `iter()` accepts a realized value, by its type alone."""
-    raw = type_lookup(v.get_type(), "__iter__")
+    raw = special(tx, v, "__iter__")
     if raw is ABSENT:
-        return has(v, "__getitem__") and dict not in v.get_type().__mro__
+        return has(tx, v, "__getitem__") and dict not in v.get_type().__mro__
     return raw is not None
 
 
@@ -404,7 +416,7 @@ def iterate(tx: Tracer, v: VariableTracker) -> list[VariableTracker]:
 
 def _unpack_iter(tx: Tracer, v: VariableTracker) -> VariableTracker:
     value = v.realize(tx)
-    if not is_iterable(value):
+    if not is_iterable(tx, value):
         tx.raise_(TypeError, f"cannot unpack non-iterable {name_of(value)} object")
     return get_iter(tx, value)
 
@@ -455,7 +467,7 @@ def unpack_ex(
 def length(tx: Tracer, v: VariableTracker) -> VariableTracker:
     """`len(v)`."""
     value = v.realize(tx)
-    if type_lookup(value.get_type(), "__len__") in (ABSENT, None):
+    if special(tx, value, "__len__") in (ABSENT, None):
         tx.raise_(TypeError, f"object of type '{name_of(value)}' has no len()")
     return value.sq_length(tx)
 
@@ -463,12 +475,12 @@ def length(tx: Tracer, v: VariableTracker) -> VariableTracker:
 def contains(tx: Tracer, container: VariableTracker, item: VariableTracker) -> VariableTracker:
     """`item in container`: `__contains__`, else a search by iteration."""
     value = container.realize(tx)
-    raw = type_lookup(value.get_type(), "__contains__")
+    raw = special(tx, value, "__contains__")
     if raw is None:
         tx.raise_(TypeError, f"'{name_of(value)}' object is not a container")
     if raw is not ABSENT:
         return value.sq_contains(tx, item)
-    if not is_iterable(value):
+    if not is_iterable(tx, value):
         what = "a container or iterable" if PY314 else "iterable"
         tx.raise_(TypeError, f"argument of type '{name_of(value)}' is not {what}")
     iterator = get_iter(tx, value)
@@ -481,7 +493,7 @@ def contains(tx: Tracer, container: VariableTracker, item: VariableTracker) -> V
 def getitem(tx: Tracer, v: VariableTracker, key: VariableTracker) -> VariableTracker:
     """`v[key]`."""
     value = v.realize(tx)
-    if type_lookup(value.get_type(), "__getitem__") not in (ABSENT, None):
+    if special(tx, value, "__getitem__") not in (ABSENT, None):
         return value.mp_subscript(tx, key)
     cls = python_class(value)
     if cls is None:
@@ -496,8 +508,8 @@ def getitem(tx: Tracer, v: VariableTracker, key: VariableTracker) -> VariableTra
 def setitem(tx: Tracer, v: VariableTracker, key: VariableTracker, item: VariableTracker) -> None:
     """`v[key] = item`."""
     value = v.realize(tx)
-    if not has(value, "__setitem__"):
-        if has(value, "__delitem__"):
+    if not has(tx, value, "__setitem__"):
+        if has(tx, value, "__delitem__"):
             tx.raise_(AttributeError, "__setitem__")
         tx.raise_(TypeError, f"'{name_of(value)}' object does not support item assignment")
     value.mp_ass_subscript(tx, key, item)
@@ -506,8 +518,8 @@ def setitem(tx: Tracer, v: VariableTracker, key: VariableTracker, item: Variable
 def delitem(tx: Tracer, v: VariableTracker, key: VariableTracker) -> None:
     """`del v[key]`."""
     value = v.realize(tx)
-    if not has(value, "__delitem__"):
-        if has(value, "__setitem__"):
+    if not has(tx, value, "__delitem__"):
+        if has(tx, value, "__setitem__"):
             tx.raise_(AttributeError, "__delitem__")
         tx.raise_(TypeError, f"'{name_of(value)}' object doesn't support item deletion")
     value.mp_ass_subscript(tx, key, None)

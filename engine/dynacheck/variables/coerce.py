@@ -18,9 +18,9 @@ def data(tx: Tracer, value: VariableTracker) -> VariableTracker:
     return base if isinstance(base, BuiltinObject) else value
 
 
-def is_integer(value: VariableTracker) -> bool:
+def is_integer(tx: Tracer, value: VariableTracker) -> bool:
     """Whether a value can be an index (has `__index__`)."""
-    return abstract.has(value, "__index__")
+    return abstract.has(tx, value, "__index__")
 
 
 def integer(tx: Tracer, value: VariableTracker) -> int:

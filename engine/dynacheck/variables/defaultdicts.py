@@ -62,7 +62,7 @@ class DefaultDictVariable(DictVariable):
     ) -> None:
         if factory is not None:
             real = factory.realize(tx)
-            if not abstract.is_none(tx, real) and not abstract.has(real, "__call__"):
+            if not abstract.is_none(tx, real) and not abstract.has(tx, real, "__call__"):
                 tx.raise_(TypeError, "first argument must be callable or None")
         self._factory = factory
         self.m_update(tx, other, **named)

@@ -55,7 +55,7 @@ class DequeVariable(SequenceVariable):
         if op == "+":
             self.m_extend(tx, right)
             return self
-        if op == "*" and is_integer(right):
+        if op == "*" and is_integer(tx, right):
             items = self.change(tx)
             items *= integer(tx, right)
             return self
@@ -67,7 +67,7 @@ class DequeVariable(SequenceVariable):
     def checked(self, tx: Tracer, key: VariableTracker) -> int:
         """A key as an index in range."""
         key = key.realize(tx)
-        if not is_integer(key):
+        if not is_integer(tx, key):
             tx.raise_(TypeError, f"sequence index must be integer, not '{abstract.name_of(key)}'")
         index = integer(tx, key)
         if not -len(self.items(tx)) <= index < len(self.items(tx)):

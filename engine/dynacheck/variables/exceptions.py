@@ -526,7 +526,7 @@ def _construct_group(
     message, given = args[0].realize(tx), args[1].realize(tx)
     if str not in message.get_type().__mro__:
         tx.raise_(TypeError, f"{new} argument 1 must be str, not {abstract.name_of(message)}")
-    if not abstract.has(given, "__getitem__") or dict in given.get_type().__mro__:
+    if not abstract.has(tx, given, "__getitem__") or dict in given.get_type().__mro__:
         tx.raise_(TypeError, "second argument (exceptions) must be a sequence")
     items = [item.realize(tx) for item in abstract.iterate(tx, given)]
     if not items:

@@ -457,12 +457,12 @@ def pairs_of(tx: Tracer, value: VariableTracker) -> list[Pair]:
     mapping = data(tx, value)
     if isinstance(mapping, DictVariable) and _merged_directly(value.get_type()):
         return list(mapping.content(tx).values())
-    if abstract.has(value, "keys"):
+    if abstract.has(tx, value, "keys"):
         keys = abstract.iterate(tx, tx.call(value.tp_getattro(tx, "keys"), []))
         return [(k, abstract.getitem(tx, value, k)) for k in keys]
     pairs: list[Pair] = []
     for i, item in enumerate(abstract.iterate(tx, value)):
-        if not abstract.is_iterable(item.realize(tx)):
+        if not abstract.is_iterable(tx, item.realize(tx)):
             tx.raise_(TypeError, f"cannot convert dictionary update sequence element #{i} to a sequence")
         two = abstract.iterate(tx, item)
         if len(two) != 2:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from dynacheck.guards import Is
 from dynacheck.sources import ABSENT, DictAttr, Node, type_lookup
 from dynacheck.variables import class_writes
 from dynacheck.variables.base import Tracer, VariableTracker
@@ -38,6 +39,7 @@ class NNModuleVariable(UserObjectVariable):
     def missing_attribute(self, tx: Tracer, name: str, node: Node) -> VariableTracker:
         if type_lookup(self.cls, "__getattr__") is not _MODULE_GETATTR:
             return super().missing_attribute(tx, name, node)
+        tx.guard(self.class_attribute(tx, "__getattr__")[1], Is(_MODULE_GETATTR))
         found = self.registered(tx, name)
         if found is not None:
             return found
@@ -89,12 +91,16 @@ class NNModuleVariable(UserObjectVariable):
             if found is not None:
                 assert self.node is not None
                 tx.guard_absent(self.node.child(DictAttr(name)))
+                tx.guard_absent(self.class_attribute(tx, name)[1])
+                tx.guard(self.class_attribute(tx, "__getattr__")[1], Is(_MODULE_GETATTR))
                 return found
         return super().generic_getattr(tx, name)
 
     def tp_call(
         self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
+        if type_lookup(self.cls, "__call__") is not _MODULE_CALL:
+            return super().tp_call(tx, args, kwargs)
         return tx.call_module(self, args, kwargs)
 
     def has_plain_call(self, tx: Tracer) -> bool:
@@ -119,6 +125,7 @@ class NNModuleVariable(UserObjectVariable):
             self._hooks_guarded = True
             for name in HOOKS:
                 tx.guard_length(self.container(name), 0)
+            tx.guard(self.class_attribute(tx, "__call__")[1], Is(_MODULE_CALL))
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         custom = type_lookup(self.cls, "__setattr__")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from dynacheck.guards import Is
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE, UNKNOWN_OPERATION
 from dynacheck.sources import ABSENT, DictAttr, Node, SlotAttr, TypeAttr, instance_dict, type_lookup
 from dynacheck.variables import class_writes
@@ -130,11 +131,18 @@ class UserObjectVariable(VariableTracker):
         node = tx.class_node(self.cls).child(TypeAttr(name))
         return type_lookup(self.cls, name), node
 
+    def guard_builtin(self, tx: Tracer, raw: object, node: Node) -> None:
+        """Assume that the class keeps having no method of its own there: none at all, or that of C code."""
+        if raw is ABSENT:
+            tx.guard_absent(node)
+        elif isinstance(raw, types.WrapperDescriptorType):
+            tx.guard(node, Is(raw))
+
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
-        custom = type_lookup(self.cls, "__getattribute__")
+        custom, node = self.class_attribute(tx, "__getattribute__")
         if custom is not object.__getattribute__ and isinstance(custom, types.FunctionType):
-            _, node = self.class_attribute(tx, "__getattribute__")
             return tx.call(tx.wrap(node), [self, tx.constant(name)])
+        self.guard_builtin(tx, custom, node)
         return self.generic_getattr(tx, name)
 
     def generic_getattr(self, tx: Tracer, name: str) -> VariableTracker:
@@ -145,6 +153,8 @@ class UserObjectVariable(VariableTracker):
             return self.data_descriptor(tx, name, raw, node)
         found = self.instance_attribute(tx, name)
         if found is not None:
+            if raw is ABSENT:  # a descriptor would come first
+                tx.guard_absent(node)
             return found
         if stored is not None:
             return class_writes.bound(tx, stored, self, name)
@@ -173,6 +183,7 @@ class UserObjectVariable(VariableTracker):
         fallback, fallback_node = self.class_attribute(tx, "__getattr__")
         if isinstance(fallback, types.FunctionType):
             return tx.call(tx.wrap(fallback_node), [self, tx.constant(name)])
+        self.guard_builtin(tx, fallback, fallback_node)
         tx.raise_(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
 
     def data_descriptor(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:
@@ -241,6 +252,7 @@ class UserObjectVariable(VariableTracker):
             args = [self, tx.constant(name)] + ([] if value is None else [value])
             tx.call(tx.wrap(node), args)
             return
+        self.guard_builtin(tx, custom, node)
         self.generic_setattr(tx, name, value)
 
     def generic_setattr(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
@@ -296,6 +308,7 @@ class UserObjectVariable(VariableTracker):
     def method(self, tx: Tracer, name: str) -> VariableTracker | None:
         """A special method looked up on the type, bound to the object; None when the type has none."""
         raw, node = self.class_attribute(tx, name)
+        self.guard_builtin(tx, raw, node)
         if raw is ABSENT or raw is None:
             return None
         if isinstance(raw, types.FunctionType):

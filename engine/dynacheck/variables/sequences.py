@@ -86,7 +86,7 @@ class SequenceVariable(BuiltinObject):
 
     def position(self, tx: Tracer, key: VariableTracker) -> int:
         """A key as an integer."""
-        if not is_integer(key):
+        if not is_integer(tx, key):
             name = abstract.name_of(key)
             tx.raise_(TypeError, f"{self.word()} indices must be integers or slices, not {name}")
         return integer(tx, key)
@@ -133,7 +133,7 @@ class SequenceVariable(BuiltinObject):
                 return self.like([*self.items(tx), *other.items(tx)])
             return NOT_IMPLEMENTED
         count = right if left is self else left
-        if op == "*" and is_integer(count):
+        if op == "*" and is_integer(tx, count):
             return self.like(natively(tx, operator.mul, self.items(tx), integer(tx, count)))
         return NOT_IMPLEMENTED
 
@@ -228,7 +228,7 @@ class ListVariable(SequenceVariable):
             items[index] = value
 
     def _iterated(self, tx: Tracer, value: VariableTracker, bounds: slice) -> list[VariableTracker]:
-        if not abstract.is_iterable(value):
+        if not abstract.is_iterable(tx, value):
             extended = bounds.step not in (None, 1)
             tx.raise_(
                 TypeError,
@@ -240,7 +240,7 @@ class ListVariable(SequenceVariable):
         if op == "+":
             self.m_extend(tx, right)
             return self
-        if op == "*" and is_integer(right):
+        if op == "*" and is_integer(tx, right):
             natively(tx, operator.imul, self.change(tx), integer(tx, right))
             return self
         return NOT_IMPLEMENTED

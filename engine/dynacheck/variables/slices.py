@@ -49,7 +49,7 @@ class SliceVariable(BuiltinObject):
         for part in self.parts(tx):
             if part.is_constant() and part.as_constant(tx) is None:
                 values.append(None)
-            elif is_integer(part):
+            elif is_integer(tx, part):
                 values.append(integer(tx, part))
             else:
                 tx.raise_(TypeError, "slice indices must be integers or None or have an __index__ method")
@@ -150,7 +150,7 @@ class RangeVariable(BuiltinObject):
         key = key.realize(tx)
         if isinstance(key, SliceVariable):
             return RangeVariable(natively(tx, operator.getitem, self.value, key.bounds(tx)))
-        if not is_integer(key):
+        if not is_integer(tx, key):
             name = name_of(key)
             tx.raise_(TypeError, f"range indices must be integers or slices, not {name}")
         return tx.constant(natively(tx, operator.getitem, self.value, integer(tx, key)))

@@ -90,7 +90,7 @@ def format_method(
 
 def join(tx: Tracer, separator: str | bytes, iterable: VariableTracker) -> VariableTracker:
     """`separator.join(iterable)`."""
-    if not abstract.is_iterable(iterable.realize(tx)):
+    if not abstract.is_iterable(tx, iterable.realize(tx)):
         tx.raise_(TypeError, "can only join an iterable")
     items = [i.realize(tx) for i in abstract.iterate(tx, iterable)]
     values = [i.as_constant(tx) if i.is_constant() else _Named.of(i) for i in items]

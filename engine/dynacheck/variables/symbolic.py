@@ -59,6 +59,10 @@ class SymNumberVariable(VariableTracker):
     def as_meta(self, tx: Tracer) -> Any:
         return self.sym
 
+    def is_unbacked(self) -> bool:
+        """Whether only the graph knows the number."""
+        return not self.sym.node.expr.is_number and not self.sym.node.has_hint()
+
     def _derived(
         self, tx: Tracer, target: Callable[..., Any], operands: list[VariableTracker]
     ) -> VariableTracker:
@@ -122,7 +126,7 @@ class SymNumberVariable(VariableTracker):
         self, tx: Tracer, fn: Callable[..., Any], operands: list[VariableTracker]
     ) -> VariableTracker:
         """`math.sqrt`, `math.floor`, `min`, `max` and the like on symbols."""
-        return self._derived(tx, _SYM_FORMS.get(fn, fn), operands)
+        return self._derived(tx, SYM_FORMS.get(fn, fn), operands)
 
     def hash_key(self, tx: Tracer) -> Any:
         return tx.specialize(self.sym)
@@ -264,10 +268,15 @@ def _known_bool(tx: Tracer, value: VariableTracker, both: bool = False) -> Varia
     return tx.constant(found if both else int(found))
 
 
-_SYM_FORMS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
+SYM_FORMS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {  # what computes with symbols
     math.sqrt: torch.sym_sqrt if hasattr(torch, "sym_sqrt") else math.sqrt,
     max: torch.sym_max,
     min: torch.sym_min,
     math.floor: math.floor,
     math.ceil: math.ceil,
+    **{
+        getattr(math, name): getattr(torch, f"_sym_{name}")
+        for name in ("log2", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan")
+        if hasattr(torch, f"_sym_{name}")
+    },
 }

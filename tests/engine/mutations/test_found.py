@@ -167,3 +167,94 @@ def test_dimensions_with_one_shape_id_are_one_symbol_and_ids_are_guarded():
             dynacheck.mark_unbacked(tensor, 0, shape_id=shape_id)
         assert torch.equal(compiled(x, y), summed(x, y))
     assert [len(found) for found in symbols] == [1, 2]
+
+
+class Plain:
+    def __init__(self):
+        self.gain = 1.5
+
+
+class Module(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = 1.5
+        self.w = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return x * self.gain
+
+
+class Nines:
+    def __get__(self, obj, cls):
+        return 9.0
+
+    def __set__(self, obj, value):
+        pass
+
+
+def doubled(obj, name):
+    found = object.__getattribute__(obj, name)
+    return found * 2 if type(found) is float else found
+
+
+def attempted(operation):
+    def called(x, obj):
+        try:
+            return x + operation(obj)
+        except TypeError:
+            return x - 1
+
+    return called
+
+
+def stored(x, obj):
+    obj.late = 2.0
+    return x * obj.late
+
+
+ATTRIBUTES = [("gain", property(lambda obj: 9.0)), ("gain", Nines()), ("__getattribute__", doubled)]
+LATER = [
+    *(
+        (cls, name, value, lambda x, obj: x * obj.gain)
+        for cls in (Plain, Module)
+        for name, value in ATTRIBUTES
+    ),
+    *(
+        (cls, "__getattr__", lambda obj, name: 7.0, lambda x, obj: x * getattr(obj, "late", 1.0))
+        for cls in (Plain, Module)
+    ),
+    (Module, "w", property(lambda obj: 9.0), lambda x, obj: x * obj.w),
+    (Module, "w", 9.0, lambda x, obj: x * obj.w),
+    (Module, "__getattr__", lambda obj, name: 9.0, lambda x, obj: x * obj.w),
+    (Module, "__call__", lambda obj, x: x * 9, lambda x, obj: obj(x)),
+    (Plain, "__len__", lambda obj: 0, lambda x, obj: x + 1 if obj else x - 1),
+    (Plain, "__bool__", lambda obj: False, lambda x, obj: x + 1 if obj else x - 1),
+    (Plain, "__eq__", lambda obj, other: True, lambda x, obj: x + 1 if obj == 3 else x - 1),
+    (Plain, "__setattr__", lambda obj, name, value: object.__setattr__(obj, name, 9.0), stored),
+    (Plain, "__iter__", lambda obj: iter([1, 2]), attempted(sum)),
+    (Plain, "__iter__", lambda obj: iter([1, 2]), attempted(lambda obj: 1 in obj)),
+    (Plain, "__contains__", lambda obj, key: True, attempted(lambda obj: 1 in obj)),
+    (Plain, "__add__", lambda obj, other: 9, attempted(lambda obj: obj + 1)),
+    (Plain, "__radd__", lambda obj, other: 9, attempted(lambda obj: 1 + obj)),
+    (Plain, "__neg__", lambda obj: 9, attempted(lambda obj: -obj)),
+    (Plain, "__getitem__", lambda obj, key: 9, attempted(lambda obj: obj[0])),
+    (Plain, "__lt__", lambda obj, other: True, attempted(lambda obj: obj < 1)),
+    (Plain, "__call__", lambda obj: 9, attempted(lambda obj: obj())),
+]
+
+
+@pytest.mark.parametrize(("cls", "name", "value", "fn"), LATER)
+def test_what_a_class_gets_later_is_noticed(cls, name, value, fn):
+    """torch.compile doesn't notice most of these."""
+    late = type("Late", (cls,), {})
+    obj = late()
+    calls = [(nothing, (X, obj)), (nothing, (X, obj)), (lambda: setattr(late, name, value), (X, obj))]
+    assert outcomes(fn, calls) == ["miss", "hit", "miss"]
+
+
+def test_a_modules_own_call_is_called():
+    class Own(Module):
+        def __call__(self, x, times=3):
+            return super().__call__(x) * times
+
+    assert outcomes(lambda x, obj: obj(x), [(nothing, (X, Own()))] * 2) == ["miss", "hit"]
