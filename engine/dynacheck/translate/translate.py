@@ -253,7 +253,25 @@ def _size_guards(env: SymbolicEnv | None) -> list[Installed]:
     env.freeze()
     for violation in env.violations():
         raise errors.make(errors.ConstraintViolationError, str(violation))
-    return [Installed(SizeExpression(g.program), g.nodes, g.line) for g in env.guard_expressions()]
+    found = [Installed(SizeExpression(g.program), g.nodes, g.line) for g in env.guard_expressions()]
+    for installed in found:
+        values = [node.peek() for node in installed.nodes]
+        if not installed.guard.check(values):  # about unbacked sizes, which the trace never looked at
+            raise errors.make(errors.ConstraintViolationError, _broken(installed, values))
+    return found
+
+
+def _broken(installed: Installed, values: list[Any]) -> str:
+    """What a condition on sizes marked unbacked is, and what the sizes are."""
+    paths = [node.user_path for node in installed.nodes]
+    change = installed.guard.changes(values, paths)[0]
+    now = change.now if isinstance(change.now, dict) else {f"{change.detail} of {paths[0]}": change.now}
+    sizes = ", ".join(f"{name} is {value}" for name, value in now.items())
+    where = f", assumed at {installed.where}" if installed.where is not None else ""
+    return (
+        f"{installed.guard.text(paths)} doesn't hold: {sizes}{where}; "
+        "sizes marked unbacked are held to what marks and checks say of them"
+    )
 
 
 def root_frame(attempt: Attempt, request: TranslateRequest) -> Frame:

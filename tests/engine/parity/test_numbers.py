@@ -207,3 +207,33 @@ def test_a_size_that_is_known_to_be_one():
         for n in (3, 1, 0):
             assert compiled(torch.tensor([n])).shape == (n,)
     assert not seen.graph_breaks and len(seen.graphs) == 1
+
+
+def pairs(*sizes):
+    return [
+        tuple(marked(torch._dynamo.decorators.mark_unbacked, n, shape_id="batch")[0][0] for n in both)
+        for both in sizes
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fn", "calls", "text"),
+    [
+        (
+            lambda x: x * 2,
+            unbacked(4, 11, min=2, max=9),
+            "x.size()[0] <= 9 doesn't hold: size of dim 0 of x is 11",
+        ),
+        (torch.add, pairs((4, 4), (5, 6)), "y.size()[0] == x.size()[0] doesn't hold: y.size()[0] is 6"),
+        (checked, unbacked(4, 1), "3 <= x.size()[0] doesn't hold: size of dim 0 of x is 1"),
+    ],
+)
+def test_sizes_that_marks_and_checks_rule_out(fn, calls, text):
+    dynacheck.reset()
+    compiled = dynacheck.compile((lambda x, y: torch.add(x, y)) if fn is torch.add else fn, backend="eager")
+    good, bad = calls
+    assert torch.equal(compiled(*good), fn(*good))
+    with pytest.raises(dynacheck.ConstraintViolationError) as raised:
+        compiled(*bad)
+    assert str(raised.value).startswith(text)
+    assert "marked unbacked are held to what marks and checks say" in str(raised.value)
