@@ -92,7 +92,9 @@ def engine() -> str:
             "## Logs",
             "",
             "`DYNACHECK_LOGS=` or `dynacheck.logs(...)`, any of",
-            f"{', '.join(f'`{name}`' for name in artifacts.ARTIFACTS)}.",
+            f"{', '.join(f'`{name}`' for name in artifacts.ARTIFACTS)};",
+            '`+guards` (`guards="+"`) shows guards below the values that they are about, with the lines that '
+            "needed them.",
             "",
             "## Events",
             "",

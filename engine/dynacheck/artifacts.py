@@ -17,6 +17,8 @@ from dynacheck import events as ev
 from dynacheck.counting import title_of
 from dynacheck.records import show
 
+VERBOSE = {"+guards": "guards"}
+"""Artifacts that say more, and what they say more of."""
 ARTIFACTS = ("guards", "recompiles", "graph_breaks", "graph_code", "bytecode", "calls")
 
 
@@ -37,6 +39,14 @@ def guards(event: ev.EntryAdded) -> str:
     """The guards of an entry that was added, one a line."""
     return "\n".join(
         [f"[{event.compile_id}] GUARDS: {_named(event.code)}", *(f"    {g}" for g in event.guards)]
+    )
+
+
+def guard_tree(event: ev.EntryAdded) -> str:
+    """The guards of an entry that was added below the values that they are about, with the user's lines."""
+    lines = [f"+- {guard}" for guard in event.guards] if event.tree is None else event.tree()
+    return "\n".join(
+        [f"[{event.compile_id}] GUARDS: {_named(event.code)}", *(f"    {line}" for line in lines)]
     )
 
 
@@ -111,6 +121,7 @@ def finished_call(event: ev.CallFinished) -> str:
 
 _LINES: dict[str, tuple[tuple[type[ev.Event], Callable[[Any], str | None], int], ...]] = {
     "guards": ((ev.EntryAdded, guards, logging.DEBUG),),
+    "+guards": ((ev.EntryAdded, guard_tree, logging.DEBUG),),
     "recompiles": ((ev.EntryAdded, recompile, logging.DEBUG), (ev.LimitReached, limit, logging.WARNING)),
     "graph_breaks": ((ev.GraphBroke, graph_break, logging.DEBUG),),
     "graph_code": ((ev.GraphCaptured, graph_code, logging.DEBUG),),
@@ -129,17 +140,18 @@ class _Switchboard:
         self.handler: logging.Handler | None = None
 
     def observe(self, event: ev.Event) -> None:
-        for artifact in ARTIFACTS:
-            if artifact in self.on:
+        for artifact in (*ARTIFACTS, *VERBOSE):
+            if artifact in self.on and f"+{artifact}" not in self.on:
                 for kind, text_of, level in _LINES[artifact]:
                     if isinstance(event, kind):
                         text = text_of(event)
                         if text is not None:
-                            logging.getLogger(f"dynacheck.{artifact}").log(level, text)
+                            logging.getLogger(f"dynacheck.{artifact.lstrip('+')}").log(level, text)
 
     def switch(self, on: frozenset[str]) -> None:
+        on |= {VERBOSE[name] for name in on & VERBOSE.keys()}
         before, self.on = self.on, on
-        for artifact in on ^ before:
+        for artifact in (on ^ before) - VERBOSE.keys():
             logging.getLogger(f"dynacheck.{artifact}").setLevel(
                 logging.DEBUG if artifact in on else logging.NOTSET
             )
@@ -160,17 +172,18 @@ _switchboard = _Switchboard()
 
 
 def _checked(names: frozenset[str], where: str) -> frozenset[str]:
-    unknown = sorted(names - set(ARTIFACTS))
+    unknown = sorted(names - {*ARTIFACTS, *VERBOSE})
     if unknown:
         raise ValueError(f"{where}: unknown artifact {unknown[0]!r}; there are {', '.join(ARTIFACTS)}")
     return names
 
 
-def logs(**artifacts: bool) -> None:
+def logs(**artifacts: bool | str) -> None:
     """Switch log artifacts on or off; those not named are switched off, as `torch._logging.set_logs` does.
 
     Args:
-        **artifacts: guards, recompiles, graph_breaks, graph_code, bytecode, calls.
+        **artifacts: guards, recompiles, graph_breaks, graph_code, bytecode, calls; `guards="+"` shows them below the
+            values that they are about, with the lines that needed them.
 
     Raises:
         ValueError: no such artifact.
@@ -181,7 +194,8 @@ def logs(**artifacts: bool) -> None:
     """
     _checked(frozenset(artifacts), "logs()")
     _switchboard.read_settings = True
-    _switchboard.switch(frozenset(name for name, on in artifacts.items() if on))
+    names = {f"+{name}" if on == "+" else name for name, on in artifacts.items() if on}
+    _switchboard.switch(_checked(frozenset(names), "logs()"))
 
 
 def _named_by(text: str) -> frozenset[str]:

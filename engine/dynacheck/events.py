@@ -159,6 +159,7 @@ class EntryAdded(Event):
         recompile: the code object already had an entry in the same isolation scope.
         seconds: time of the whole translation, backend included.
         listing: a function that gives the rewritten bytecode as text, or None.
+        tree: a function that gives the guards by value, with lines, as lines of text; or None.
     """
 
     compile_id: CompileId
@@ -172,6 +173,7 @@ class EntryAdded(Event):
     seconds: float = 0.0
     values: tuple[tuple[str, Any], ...] = ()
     listing: Any = field(default=None, compare=False, repr=False)
+    tree: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

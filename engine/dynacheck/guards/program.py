@@ -58,6 +58,25 @@ class CompiledGuards:
         """The guards as logs spell them, in order."""
         return [installed.text() for installed in self.installed]
 
+    def tree(self) -> list[str]:
+        """The guards below the values that they are about, each with the user's line that needed it."""
+        lines: list[str] = []
+        seen: set[int] = set()
+        for installed in self.installed:
+            chain: list[Node] = []
+            if len(installed.nodes) == 1:
+                node: Node | None = installed.nodes[0]
+                while node is not None:
+                    chain.insert(0, node)
+                    node = node.parent
+            for depth, node in enumerate(chain):
+                if id(node) not in seen:
+                    lines.append(f"{'|  ' * depth}+- {node.path}")
+                    seen.add(id(node))
+            where = "" if installed.where is None else f"  # {installed.where} in {installed.where.function}"
+            lines.append(f"{'|  ' * len(chain)}+- {installed.text()}{where}")
+        return lines
+
 
 class _Spec:
     """A node of the program while it is put together; several nodes of the trie may end in one."""

@@ -196,6 +196,7 @@ class Miss:
                 tuple(done.guards.texts()),
                 time.perf_counter() - self.started,
                 listing=None if code is None else (lambda: listing(code)),
+                tree=done.guards.tree,
                 call=call,
             )
         )

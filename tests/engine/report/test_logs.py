@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 
+import dynacheck
 import pytest
+import torch
 from dynacheck import artifacts as logs
 from dynacheck import events as ev
 
@@ -64,6 +66,31 @@ def test_guards_and_bytecode(caplog):
     ]
 
 
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cfg = {"by": [1, 2.0]}
+
+    def forward(self, x):
+        return x * self.cfg["by"][1]
+
+
+def test_guards_below_their_values_with_lines(caplog):
+    logs.logs(guards="+")
+    dynacheck.compile(Scaled(), backend="eager")(torch.ones(2))
+    (text,) = messages(caplog)
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.endswith("+- L['self'].cfg['by']"))
+    line = Scaled.forward.__code__.co_firstlineno + 1
+    assert lines[at].count("|") == 2 and "GUARDS: function forward in" in lines[0]
+    below = next(text for text in lines[at:] if "L['self'].cfg['by'][1] == 2.0" in text)
+    assert below.count("|") == 4 and below.endswith(f"# {__file__}:{line} in Scaled.forward")
+    logs.logs(guards=True)
+    dynacheck.reset()
+    dynacheck.compile(Scaled(), backend="eager")(torch.ones(2))
+    assert "+-" not in messages(caplog)[1]
+
+
 def test_graph_breaks_show_the_users_stack(caplog):
     logs.logs(graph_breaks=True)
     stack = (ev.StackLine(HERE, 5, "fn", "    print('Hi')"),)
@@ -110,7 +137,11 @@ def test_nothing_observes_when_all_is_off():
 
 @pytest.mark.parametrize(
     ("value", "part"),
-    [("recompiles", "Recompiling function fn"), ("nonsense", "DYNACHECK_LOGS='nonsense': unknown artifact")],
+    [
+        ("recompiles", "Recompiling function fn"),
+        ("+guards", "GUARDS: function fn"),
+        ("nonsense", "DYNACHECK_LOGS='nonsense': unknown artifact"),
+    ],
 )
 def test_the_environment_variable(value, part):
     program = (
