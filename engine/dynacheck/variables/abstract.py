@@ -356,12 +356,8 @@ def is_(tx: Tracer, a: VariableTracker, b: VariableTracker) -> bool:
 def is_true(tx: Tracer, v: VariableTracker) -> bool:
     """`bool(v)`. A value whose truth only the graph knows breaks in its slot."""
     value = v.realize(tx)
-    asked = (
-        type(value).nb_bool is not VariableTracker.nb_bool
-        or has(tx, value, "__bool__")
-        or has(tx, value, "__len__")
-    )
-    return value.nb_bool(tx) if asked else True
+    asked = type(value).nb_bool is not VariableTracker.nb_bool or has(tx, value, "__bool__")
+    return value.nb_bool(tx) if asked or has(tx, value, "__len__") else True
 
 
 def not_(tx: Tracer, v: VariableTracker) -> VariableTracker:
