@@ -32,7 +32,10 @@ class PyCheck(Guard):
     native_op: ClassVar[str] = "PYCHECK"
 
     def check(self, slots: Slots) -> bool:
-        return not any(v is ABSENT for v in slots) and bool(self.predicate(*slots, *self.arguments))
+        for value in slots:
+            if value is ABSENT:
+                return False
+        return bool(self.predicate(*slots, *self.arguments))
 
     def explain(self, slots: Slots) -> Change:
         return Change(self.kind, self.then, plain(slots[0]) if len(slots) == 1 else [plain(v) for v in slots])
