@@ -3,6 +3,7 @@
 import random
 import sys
 import threading
+import types
 
 import pytest
 from dynacheck import _C
@@ -45,8 +46,11 @@ def torch_hook_off():
 
 
 @pytest.fixture
-def made(native):
+def made(native, monkeypatch):
     ns = native.make(SOURCE, torch=torch)
+    module = types.ModuleType("made")  # torch 2.11 imports the module that a function's globals name
+    vars(module).update(ns)
+    monkeypatch.setitem(sys.modules, "made", module)
     return type("Made", (), {"__slots__": (), **{k: staticmethod(v) for k, v in ns.items() if callable(v)}})
 
 
