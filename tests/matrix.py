@@ -1,7 +1,7 @@
 """Runs the tests with another interpreter, one that has torch and the test extra; builds its C module in place first.
 
-    python tests/matrix.py VENV/bin/python                    # what depends on the release of Python and torch
-    python tests/matrix.py VENV/bin/python tests/plugin -x    # any arguments of pytest
+python tests/matrix.py VENV/bin/python                    # what depends on the release of Python and torch
+python tests/matrix.py VENV/bin/python tests/plugin -x    # any arguments of pytest
 """
 
 from __future__ import annotations
