@@ -32,7 +32,7 @@ ABSENT = _Absent()
 _T = TypeVar("_T")
 
 
-def is_a(value: object, cls: type[_T]) -> TypeGuard[_T]:
+def is_a(value: object, cls: type[_T] | tuple[type[_T], ...]) -> TypeGuard[_T]:
     """`isinstance` by the object's real type: asking for `__class__` could run user code."""
     return issubclass(type(value), cls)
 

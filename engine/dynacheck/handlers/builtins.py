@@ -14,9 +14,10 @@ from dynacheck.handlers.folding import fold_call, folds
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import FRAME_INSPECTION, PRINT, UNKNOWN_CALL, Reason
 from dynacheck.sources import ABSENT, type_lookup
-from dynacheck.variables import abstract
-from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables import abstract, classes
+from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
+from dynacheck.variables.functions import ObjectVariable
 from dynacheck.variables.handing_on import typed
 from dynacheck.variables.identity import IdentityVariable
 from dynacheck.variables.iterators import (
@@ -29,7 +30,7 @@ from dynacheck.variables.iterators import (
     is_iterator,
 )
 from dynacheck.variables.methods import BuiltinObject
-from dynacheck.variables.results import fold
+from dynacheck.variables.results import fold, python_value
 from dynacheck.variables.sequences import ListVariable, TupleVariable, sort
 from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.versions import PY312
@@ -351,7 +352,10 @@ def _is_kind(tx: Tracer, kind: type, cls: type, obj: Arg | None) -> bool:
         "collections", "_collections_abc", "typing", "numbers", "io", "os", "contextlib", "importlib", "abc",
     ):  # fmt: skip
         return tx.break_(UNKNOWN_CALL, what=f"{cls.__qualname__}.__subclasshook__")
-    return issubclass(kind, cls)
+    if issubclass(kind, cls):
+        return True
+    claimed = None if obj is None else classes.claimed_class(tx, obj)
+    return claimed is not None and issubclass(claimed, cls)
 
 
 def _satisfies(tx: Tracer, obj: Arg, protocol: type) -> bool:
@@ -393,6 +397,26 @@ for _function in (chr, hex, oct, bin):
 folds(ord)
 
 
+# -- the exception that is handled
+
+
+@handles(sys.exception)
+def handled(tx: Tracer) -> VariableTracker:
+    found = tx.handled_exception
+    return tx.constant(None) if found is None else found
+
+
+@handles(sys.exc_info)
+def handled_as_tuple(tx: Tracer) -> VariableTracker:
+    error = handled(tx)
+    if abstract.is_none(tx, error):
+        return tx.tuple_of([error, error, error])
+    return tx.tuple_of([tx.class_of(error), error, abstract.getattr_(tx, error, "__traceback__")])
+
+
+folds(sys.intern)
+
+
 # -- what can't be traced
 
 
@@ -414,10 +438,38 @@ def _breaks(function: Callable[..., Any], reason: Reason, field: str) -> None:
 def names(tx: Tracer, *objects: Arg) -> VariableTracker:
     if not objects:
         return tx.break_(FRAME_INSPECTION, call="dir()")
-    return tx.break_(UNKNOWN_CALL, what="dir()")
+    real = objects[0].realize(tx)
+    if isinstance(real, ObjectVariable) and isinstance(real.value, type):
+        return fold(tx, dir, real.value)
+    try:
+        return fold(tx, dir, python_value(tx, real))
+    except NotConstant:
+        return tx.break_(UNKNOWN_CALL, what="dir()")
 
 
-_INSPECTING: Final[tuple[Callable[..., Any], ...]] = (locals, exec, eval, sys._getframe, inspect.currentframe)
+@handles(eval)
+def evaluated(tx: Tracer, source: Arg, *namespaces: Arg) -> VariableTracker:
+    """A text without names for real."""
+    if namespaces:
+        tx.break_(UNKNOWN_CALL, what="eval()")
+    text = source.as_constant(tx) if source.get_type() is str and source.is_constant() else "name"
+    try:
+        code = compile(text.lstrip(" \t"), "<string>", "eval")
+    except SyntaxError as error:
+        tx.raise_(SyntaxError, *error.args)
+    if code.co_names or source.get_type() is not str:
+        tx.break_(FRAME_INSPECTION, call="eval()")
+    return fold(tx, eval, code, {})
+
+
+@handles(exec)
+def executed(tx: Tracer, source: Arg, *namespaces: Arg, closure: Arg | None = None) -> VariableTracker:
+    if namespaces:
+        tx.break_(UNKNOWN_CALL, what="exec()")
+    tx.break_(FRAME_INSPECTION, call="exec()")
+
+
+_INSPECTING: Final[tuple[Callable[..., Any], ...]] = (locals, sys._getframe, inspect.currentframe)
 _OUTSIDE: Final[tuple[Callable[..., Any], ...]] = (globals, compile, __import__, input, open, breakpoint)
 for _stop in _INSPECTING:
     _breaks(_stop, FRAME_INSPECTION, "call")

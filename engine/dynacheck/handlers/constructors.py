@@ -11,6 +11,7 @@ import torch
 from dynacheck.handlers.folding import fold_call, folds
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import UNKNOWN_CALL
+from dynacheck.sources import ABSENT, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
@@ -19,6 +20,7 @@ from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.handing_on import typed
 from dynacheck.variables.mappings import DictVariable, OrderedDictVariable
 from dynacheck.variables.objects import UserObjectVariable
+from dynacheck.variables.proxies import MappingProxyVariable
 from dynacheck.variables.results import fold
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
 from dynacheck.variables.sets import FrozenSetVariable, SetVariable
@@ -171,7 +173,9 @@ def make_float(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker | None:
 
 @handles(complex)
 def make_complex(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker | None:
-    return _number(tx, complex, args, named, ("__complex__", "complex"))
+    return _number(
+        tx, complex, args, named, ("__complex__", "complex"), ("__float__", "float"), ("__index__", "index")
+    )
 
 
 def _number(
@@ -182,20 +186,20 @@ def _number(
         for dunder, op in slots:
             if abstract.has(tx, args[0], dunder):
                 found = args[0].nb_unary(tx, op).realize(tx)
-                return make_float(tx, found) if kind is float and op == "index" else found
-        if not hasattr(args[0], "snapshot"):
-            fold(tx, kind, _sample(args[0]))
+                return found if op == kind.__name__ or kind is int else fold_call(tx, kind, [found], {})
+        if type(args[0]) is UserObjectVariable and type_lookup(args[0].cls, "__trunc__") is ABSENT:
+            if args[0].cls.__flags__ & HEAP:  # C code's may be a buffer
+                fold(tx, kind, _sample(args[0]))
     return fold_call(tx, kind, args, named)
+
+
+HEAP = 1 << 9
+"""The flag of a class that isn't part of C code."""
 
 
 def _sample(value: VariableTracker) -> Any:
     """An object whose type has the same name, for the wording of an error."""
     return type(value.get_type().__name__, (), {})()
-
-
-@handles(bytes)
-def make_bytes(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker | None:
-    return fold_call(tx, bytes, args, named)
 
 
 @handles(type, lazy=True)
@@ -207,6 +211,8 @@ def type_of(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker:
 
 @handles(MappingProxyType)
 def make_mapping_proxy(tx: Tracer, mapping: Arg, /) -> VariableTracker:
+    if isinstance(mapping, DictVariable):
+        return MappingProxyVariable(mapping)
     return tx.break_(UNKNOWN_CALL, what="types.MappingProxyType()")
 
 

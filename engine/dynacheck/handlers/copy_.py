@@ -5,34 +5,38 @@ from __future__ import annotations
 import copy
 import copyreg
 from collections.abc import Callable
+from types import FunctionType
+from typing import NoReturn
 
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import UNKNOWN_CALL
 from dynacheck.sources import type_lookup
+from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.functions import BoundMethodVariable, CallableVariable, ObjectMethodVariable
-from dynacheck.variables.mappings import DictVariable
+from dynacheck.variables.mappings import DefaultDictVariable, DictVariable, OrderedDictVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SequenceVariable, TupleVariable
 from dynacheck.variables.sets import AbstractSetVariable, FrozenSetVariable
 from dynacheck.variables.slices import RangeVariable, SliceVariable
 from dynacheck.variables.symbolic import SymNumberVariable
 
-_ATOMS = (CallableVariable, RangeVariable, SliceVariable, SymNumberVariable)
-_COPIED = (ListVariable, DequeVariable, DictVariable, AbstractSetVariable)
+_ATOMS = (CallableVariable, RangeVariable, SymNumberVariable)
 
 
 @handles(copy.copy)
 def shallow(tx: Tracer, x: VariableTracker) -> VariableTracker:
-    if x.is_constant() or isinstance(x, (*_ATOMS, TupleVariable, FrozenSetVariable)):
+    if isinstance(x, (NamedTupleVariable, OrderedDictVariable)):
+        _give_up(tx, "copy.copy", x)
+    if x.is_constant() or isinstance(x, (*_ATOMS, SliceVariable, TupleVariable, FrozenSetVariable)):
         return x
-    if isinstance(x, _COPIED):
-        return x.call_method(tx, "copy", [], {})
+    if isinstance(x, (ListVariable, DequeVariable, DictVariable, AbstractSetVariable)):
+        return _refuse(tx, "copy.copy", x)  # as torch, which knows no copying method of C code
     method = _method(tx, x, "__copy__")
     if method is not None:
         return tx.call(method, [])
-    made = _twin(tx, x, lambda value: value)
+    made = _reduced(tx, x, lambda value: value) or _twin(tx, x, lambda value: value)
     return _refuse(tx, "copy.copy", x) if made is None else made
 
 
@@ -63,14 +67,15 @@ def _deep(tx: Tracer, x: VariableTracker, memo: dict[VariableTracker, VariableTr
     x = x.realize(tx)
     if x in memo:
         return memo[x]
-    if isinstance(x, SliceVariable):
-        start, stop, step = (_deep(tx, part, memo) for part in (x.start, x.stop, x.step))
-        return SliceVariable(start, stop, step)
+    if isinstance(x, (NamedTupleVariable, DefaultDictVariable)):
+        _give_up(tx, "copy.deepcopy", x)
+    if isinstance(x, (SliceVariable, DequeVariable)):
+        return _refuse(tx, "copy.deepcopy", x)
     if isinstance(x, BoundMethodVariable):
         return BoundMethodVariable(x.function, _deep(tx, x.owner, memo))
     if x.is_constant() or isinstance(x, _ATOMS):
         return x
-    if isinstance(x, (ListVariable, DequeVariable)):
+    if isinstance(x, ListVariable):
         made = x.like([])
         memo[x] = made
         assert isinstance(made, SequenceVariable)
@@ -90,6 +95,10 @@ def _deep(tx: Tracer, x: VariableTracker, memo: dict[VariableTracker, VariableTr
     method = _method(tx, x, "__deepcopy__")
     if method is not None and isinstance(x, UserObjectVariable):
         return tx.call(method, [MemoVariable(memo)])
+    reduced = _reduced(tx, x, lambda value: _deep(tx, value, memo))
+    if reduced is not None:
+        memo[x] = reduced
+        return reduced
     twin = _twin(tx, x, lambda value: _deep(tx, value, memo), memo)
     return _refuse(tx, "copy.deepcopy", x) if twin is None else twin
 
@@ -103,6 +112,19 @@ _PROTOCOL = (
     "__getnewargs_ex__",
     "__new__",
 )
+
+
+def _reduced(
+    tx: Tracer, x: VariableTracker, copy_of: Callable[[VariableTracker], VariableTracker]
+) -> VariableTracker | None:
+    """What the function and arguments that a `__reduce__` written in Python gives make; None for other objects."""
+    if not isinstance(type_lookup(x.get_type(), "__reduce__"), FunctionType):
+        return None
+    parts = tx.call(x.tp_getattro(tx, "__reduce__"), []).realize(tx)
+    if not isinstance(parts, TupleVariable) or len(parts.items(tx)) != 2:
+        return None
+    function, args = parts.items(tx)
+    return tx.call(function, [copy_of(a) for a in abstract.iterate(tx, args)])
 
 
 def _twin(
@@ -149,8 +171,6 @@ def _deep_tuple(
     copies = [_deep(tx, i, memo) for i in items]
     if all(a is b for a, b in zip(items, copies)):
         return x
-    if isinstance(x, NamedTupleVariable):
-        return NamedTupleVariable(x.cls, copies, x.class_variable)
     return x.like(copies)
 
 
@@ -158,6 +178,11 @@ def _method(tx: Tracer, x: VariableTracker, name: str) -> VariableTracker | None
     if not hasattr(x.get_type(), name):
         return None
     return x.tp_getattro(tx, name)
+
+
+def _give_up(tx: Tracer, function: str, x: VariableTracker) -> NoReturn:
+    """Copying by `__reduce_ex__` of C code: torch raises there, so that the frame is left alone."""
+    tx.give_up(UNKNOWN_CALL, what=f"{function}() of {x.describe()}")
 
 
 def _refuse(tx: Tracer, function: str, x: VariableTracker) -> VariableTracker:

@@ -7,7 +7,7 @@ import functools
 from dynacheck.handlers.registry import handles
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
-from dynacheck.variables.callables import PartialVariable, SortKeyVariable
+from dynacheck.variables.callables import PartialVariable
 from dynacheck.variables.functions import UserFunctionVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.results import python_value
@@ -31,11 +31,6 @@ def reduce(tx: Tracer, function: Arg, iterable: Arg, initial: Arg | None = None,
     while (item := abstract.iternext(tx, iterator)) is not None:
         value = tx.call(function, [value, item])
     return value
-
-
-@handles(functools.cmp_to_key)
-def cmp_to_key(tx: Tracer, mycmp: Arg) -> VariableTracker:
-    return SortKeyVariable(mycmp)
 
 
 def _is(tx: Tracer, value: Arg | None, default: tuple[str, ...]) -> bool:

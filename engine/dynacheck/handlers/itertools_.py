@@ -53,15 +53,9 @@ def _combinations(tx: Tracer, iterable: Arg, r: Arg) -> Any:
     return natively(tx, itertools.combinations, abstract.iterate(tx, iterable), integer(tx, r))
 
 
-def _with_replacement(tx: Tracer, iterable: Arg, r: Arg) -> Any:
-    pool = abstract.iterate(tx, iterable)
-    return natively(tx, itertools.combinations_with_replacement, pool, integer(tx, r))
-
-
 _combine(itertools.product, _product)
 _combine(itertools.permutations, _permutations)
 _combine(itertools.combinations, _combinations)
-_combine(itertools.combinations_with_replacement, _with_replacement)
 
 
 # -- lazy iterators
@@ -246,7 +240,9 @@ _TEE: Final[type] = type(itertools.tee([])[0])
 
 
 @handles(itertools.groupby)
-def groupby(tx: Tracer, iterable: Arg, key: Arg | None = None) -> VariableTracker:
+def groupby(tx: Tracer, iterable: Arg, *by_position: Arg, key: Arg | None = None) -> VariableTracker | None:
+    if by_position:
+        return None  # as torch, which takes the key by keyword
     source = abstract.get_iter(tx, iterable)
     function = None if key is None or abstract.is_none(tx, key) else key
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dynacheck.handlers.folding import fold_call
@@ -33,17 +33,24 @@ def _handle(function: Callable[..., Any]) -> None:
         if found is not None:
             return found
         dunder = _ROUNDING.get(function)
-        if dunder is not None and abstract.has(tx, args[0], dunder):
-            return tx.call(args[0].tp_getattro(tx, dunder), [])
-        numbers = [_number(tx, a) for a in args]
-        return fold_call(tx, function, numbers, kwargs)
+        if dunder is not None and len(args) == 1:
+            if abstract.has(tx, args[0], dunder):
+                return tx.call(args[0].tp_getattro(tx, dunder), [])
+            if dunder == "__trunc__":
+                name = abstract.name_of(args[0])
+                tx.raise_(TypeError, f"type {name} doesn't define __trunc__ method")
+        return fold_call(tx, function, _numbers(tx, args), kwargs)
 
 
-def _number(tx: Tracer, value: VariableTracker) -> VariableTracker:
-    """What C code makes of an argument: a float, by `__float__`."""
-    if value.is_constant() or hasattr(value, "snapshot") or not abstract.has(tx, value, "__float__"):
-        return value
-    return value.nb_unary(tx, "float").realize(tx)
+def _numbers(tx: Tracer, values: Sequence[VariableTracker]) -> list[VariableTracker]:
+    """What C code makes of arguments, in order: floats, by `__float__`, up to the first that is no number."""
+    found: list[VariableTracker] = []
+    for value in values:
+        if value.is_constant() and not abstract.has(tx, value, "__float__"):
+            return [*found, value, *[tx.constant(1.0)] * (len(values) - len(found) - 1)]
+        plain = value.is_constant() or hasattr(value, "snapshot") or not abstract.has(tx, value, "__float__")
+        found.append(value if plain else value.nb_unary(tx, "float").realize(tx))
+    return found
 
 
 for _function in _FUNCTIONS:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-from dynacheck.handlers.registry import handles
+from dynacheck.handlers.registry import handles, replaces
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.callables import GetterVariable
@@ -140,17 +141,21 @@ def count(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
     return tx.constant(sum(abstract.equal(tx, item, b) for item in abstract.iterate(tx, a)))
 
 
-@handles(operator.indexOf)
-def index(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
-    for i, item in enumerate(abstract.iterate(tx, a)):
-        if abstract.equal(tx, item, b):
-            return tx.constant(i)
-    return tx.raise_(ValueError, "sequence.index(x): x not in sequence")
-
-
-@handles(operator.call)
-def called(tx: Tracer, obj: Arg, /, *args: Arg, **kwargs: Arg) -> VariableTracker:
-    return tx.call(obj, args, kwargs)
+@replaces(operator.length_hint)
+def length_hint(obj: Any, default: int = 0, /) -> int:
+    if not isinstance(default, int):
+        raise TypeError(f"'{type(default).__name__}' object cannot be interpreted as an integer")
+    with contextlib.suppress(TypeError):
+        return len(obj)
+    hint = getattr(type(obj), "__length_hint__", None)
+    found = NotImplemented if hint is None else hint(obj)
+    if found is NotImplemented:
+        return default
+    if not isinstance(found, int):
+        raise TypeError(f"__length_hint__ must be an integer, not {type(found).__name__}")
+    if found < 0:
+        raise ValueError("__length_hint__() should return >= 0")
+    return found
 
 
 @handles(operator.itemgetter)

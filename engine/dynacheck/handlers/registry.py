@@ -64,7 +64,7 @@ def _checked(function: Any, handler: Callable[..., Any], lazy: bool) -> Handler:
     """The handler behind a check of its arguments."""
     signature = inspect.signature(handler)
     kinds = [p.kind for p in signature.parameters.values()]
-    takes_anything = inspect.Parameter.VAR_POSITIONAL in kinds and inspect.Parameter.VAR_KEYWORD in kinds
+    takes_anything = kinds[1:] == [inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD]
 
     def call(tx: Tracer, /, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
         if not takes_anything:

@@ -47,21 +47,8 @@ TORCH_INLINED: Final = (
 
 TORCH_SKIPPED: Final = ("optim/lr_scheduler",)
 
-STDLIB_NOT_INLINED: Final = frozenset(
-    (
-        "_pyio", "abc", "argparse", "ast", "asyncio", "bdb", "cmd", "code", "codeop", "concurrent",
-        "copy", "csv", "ctypes", "curses", "dbm", "dis", "distutils", "email", "ensurepip", "fileinput",
-        "ftplib", "gc", "getpass", "glob", "gzip", "http", "imaplib", "importlib", "inspect", "io",
-        "json", "lib2to3", "linecache", "locale", "logging", "lzma", "mailbox", "mimetypes",
-        "multiprocessing", "optparse", "pathlib", "pdb", "pickle", "pkgutil", "platform",
-        "pprint", "profile", "pty", "pydoc", "queue", "random", "re", "runpy", "sched",
-        "secrets", "selectors", "shelve", "shutil", "signal", "site", "smtplib", "socket",
-        "socketserver", "sqlite3", "ssl", "subprocess", "sysconfig", "tarfile", "tempfile", "threading",
-        "timeit", "tkinter", "tokenize", "trace", "traceback", "tracemalloc", "unittest", "urllib",
-        "uuid", "warnings", "wave", "wsgiref", "xml", "zipapp", "zipfile", "zipimport",
-    )
-)  # fmt: skip
-"""Modules of the standard library that are never interpreted: they read the world, or keep state."""
+STDLIB_NOT_INLINED: Final = frozenset(("abc", "copy", "importlib", "linecache", "logging", "random", "re"))
+"""Modules of the standard library that are never interpreted, as with torch.compile; and logging, whose calls break."""
 
 PACKAGES_SKIPPED: Final = frozenset(
     (

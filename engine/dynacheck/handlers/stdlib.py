@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import collections.abc
 import inspect
+import operator
 import os
 import re
 import struct
@@ -18,7 +19,7 @@ from dynacheck.sources import ABSENT
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.frozen import WeakReferenceVariable
-from dynacheck.variables.functions import ObjectVariable
+from dynacheck.variables.functions import TypeExpressionVariable
 from dynacheck.variables.sequences import TupleVariable
 
 folds(re.match, re.search, re.fullmatch, re.sub, re.subn, re.split, re.findall, re.escape, re.compile)
@@ -94,7 +95,8 @@ def _alias(cls: Any) -> None:
         values = [abstract.python_object(i.realize(tx)) for i in items]
         if any(v is ABSENT for v in values):
             return None
-        return ObjectVariable(types.GenericAlias(cls, tuple(values)))
+        alias = types.GenericAlias(cls, tuple(values))
+        return TypeExpressionVariable(alias, operator.getitem, (tx.object(cls), item))
 
 
 for _cls in _SUBSCRIPTABLE:

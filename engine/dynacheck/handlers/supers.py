@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dynacheck.handlers.registry import handles
-from dynacheck.variables.base import Tracer, VariableTracker
-from dynacheck.variables.classes import ClassVariable, SuperVariable
+from dynacheck.variables.base import VariableTracker
+from dynacheck.variables.classes import ClassVariable, SuperVariable, claimed_class
 from dynacheck.variables.functions import ObjectVariable
 
 
@@ -36,15 +36,20 @@ def super_(
     start: type = cls.value
     found = SuperVariable(start, instance)
     if not issubclass(found.kind, start):
+        if claimed_class(tx, instance) is not None:
+            return None  # a stand-in for an object
         tx.raise_(TypeError, "super(type, obj): obj must be an instance or subtype of type")
     return found
 
 
 @handles(object.__new__)
 def object_new(
-    tx: Tracer, cls: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
+    tx: Any, cls: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
 ) -> VariableTracker | None:
     """`object.__new__(cls)`."""
     if not isinstance(cls, ClassVariable):
         return None
-    return tx.new_instance(cls)
+    if args or kwargs:
+        tx.refuse_excess(cls.value, "__new__", "__init__")
+    made: VariableTracker = tx.new_instance(cls)
+    return made

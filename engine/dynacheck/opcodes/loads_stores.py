@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.table import NULL, Machine, opcode
+from dynacheck.variables import exceptions
 from dynacheck.variables.base import VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.wrap import look_at_kind
@@ -184,5 +185,5 @@ def _empty_cell(tx: Machine, inst: Instruction) -> NoReturn:
     code = tx.decoded.code
     if name in code.co_freevars and name not in code.co_cellvars:
         where = "where it is not associated with a value in enclosing scope"
-        tx.raise_(NameError, f"cannot access free variable '{name}' {where}")
+        exceptions.raise_name_error(tx, name, f"cannot access free variable '{name}' {where}")
     unbound_local(tx, name)

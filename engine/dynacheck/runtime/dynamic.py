@@ -30,7 +30,7 @@ from dynacheck.runtime.history import (
     place_of,
     relative_strides,
 )
-from dynacheck.sources import CAttr, DictAttr, Free, Key, Local, Node, instance_dict
+from dynacheck.sources import CAttr, DictAttr, Free, Key, Local, Node, instance_dict, is_a
 
 _DEFAULTS = (CAttr("__defaults__"), CAttr("__kwdefaults__"))
 _SETTLES_STRIDES = (
@@ -199,7 +199,7 @@ class ShapePolicy:
         place = place_of(code_ref(code), self.isolation)
         for name, value in zip(code.co_varnames, args):
             path = Local(name, 0).path("")
-            if isinstance(value, torch.Tensor) and not isinstance(value, nn.Parameter):
+            if is_a(value, torch.Tensor) and not isinstance(value, nn.Parameter):
                 sizes = tuple(value.shape)
                 self.history.note(place, path, Seen(None, sizes, relative_strides(sizes, value.stride())))
             elif type(value) in (int, float):
@@ -214,7 +214,7 @@ def owning_module(node: Node) -> nn.Module | None:
     above = node.parent
     while above is not None:
         value = above.peek()
-        if isinstance(value, nn.Module):
+        if is_a(value, nn.Module):
             return value
         above = above.parent
     return None

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import torch
 
+from dynacheck.sources import is_a
+
 _CONTAINERS: Final = (list, tuple)
 
 
@@ -38,7 +40,7 @@ def concerns_tensors(func: types.FunctionType, args: tuple[Any, ...]) -> bool:
 
 def _is_tensor_module(value: Any) -> bool:
     """torch or NumPy, or a part of one."""
-    return isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in ("torch", "numpy")
+    return is_a(value, types.ModuleType) and value.__name__.partition(".")[0] in ("torch", "numpy")
 
 
 def _contents(cell: types.CellType) -> Any:
@@ -50,12 +52,12 @@ def _contents(cell: types.CellType) -> Any:
 
 def _holds_tensor(value: Any, seen: set[int]) -> bool:
     """A tensor, module or array, or a builtin container that holds one; attributes of other objects aren't looked at."""
-    if isinstance(value, (torch.Tensor, torch.nn.Module)):
+    if is_a(value, (torch.Tensor, torch.nn.Module)):
         return True
     cls = type(value)
     if cls is type:
         return issubclass(value, torch.nn.Module)
-    if cls in _CONTAINERS or (isinstance(value, tuple) and hasattr(cls, "_fields")):
+    if cls in _CONTAINERS or (is_a(value, tuple) and hasattr(cls, "_fields")):
         items = tuple(value)
     elif cls is dict:
         items = tuple(value.values())
@@ -69,4 +71,4 @@ def _holds_tensor(value: Any, seen: set[int]) -> bool:
 
 def _is_array(value: Any) -> bool:
     numpy = sys.modules.get("numpy")
-    return numpy is not None and (type(value) is numpy.ndarray or isinstance(value, numpy.generic))
+    return numpy is not None and (type(value) is numpy.ndarray or is_a(value, numpy.generic))

@@ -184,6 +184,8 @@ class Calls(Tracing):
         if isinstance(real, UserFunctionVariable) and name == "__get__":
             instance = args[0].realize(self)
             if instance.is_constant() and instance.as_constant(self) is None:
+                if len(args) < 2 or abstract.is_none(self, args[1]):
+                    self.raise_(TypeError, "__get__(None, None) is invalid")
                 return real
             return BoundMethodVariable(real, instance)
         raw: Any = type_lookup(real.get_type(), name)
@@ -233,7 +235,7 @@ class Calls(Tracing):
             owner.type_setattr(self, args[0].realize(self).as_constant(self), stored)
             return self.constant(None)
         if base is object:
-            found = self._object_method(owner, name, args)
+            found = self._object_method(owner, name, args, kwargs)
             if found is not None:
                 return found
         raw = type_lookup(base, name)
@@ -248,8 +250,21 @@ class Calls(Tracing):
             return method(self, name, list(args), dict(kwargs))
         self.break_(reasons.UNKNOWN_CALL, what=f"{base.__name__}.{name} on {owner.describe()}")
 
+    def refuse_excess(self, cls: type, method: str, other: str) -> None:
+        """The TypeError of `object`'s `__new__` or `__init__` given arguments that neither of the two takes."""
+        if type_lookup(cls, method) is not type_lookup(object, method):
+            what = "type to instantiate" if method == "__new__" else "instance to initialize"
+            self.raise_(TypeError, f"object.{method}() takes exactly one argument (the {what})")
+        if type_lookup(cls, other) is type_lookup(object, other):
+            one = ".__init__() takes exactly one argument (the instance to initialize)"
+            self.raise_(TypeError, cls.__name__ + ("() takes no arguments" if method == "__new__" else one))
+
     def _object_method(
-        self, owner: VariableTracker, name: str, args: Sequence[VariableTracker]
+        self,
+        owner: VariableTracker,
+        name: str,
+        args: Sequence[VariableTracker],
+        kwargs: dict[str, VariableTracker],
     ) -> VariableTracker | None:
         """`object`'s own methods, called past a class's overrides."""
         if isinstance(owner, UserObjectVariable):
@@ -260,7 +275,14 @@ class Calls(Tracing):
                 owner.generic_setattr(self, args[0].realize(self).as_constant(self), None)
                 return self.constant(None)
             if name == "__getattribute__":
-                return owner.generic_getattr(self, args[0].realize(self).as_constant(self))
+                wanted = args[0].realize(self).as_constant(self)
+                try:
+                    return owner.generic_getattr(self, wanted)
+                except ObservedException as observed:
+                    abstract.tell_of(self, observed, wanted, owner)
+                    raise
+            if name == "__init__" and (args or kwargs):
+                self.refuse_excess(owner.cls, "__init__", "__new__")
         if name in ("__init__", "__init_subclass__"):
             return self.constant(None)
         if name == "__eq__" and args:
@@ -273,7 +295,7 @@ class Calls(Tracing):
 
     def bind_object(self, owner: VariableTracker, name: str, raw: object, node: Node) -> VariableTracker:
         """A class attribute with a C `__get__` (a partialmethod's, a cached property's) through an instance."""
-        if isinstance(raw, type) or not callable(raw):
+        if isinstance(raw, type) or not (callable(raw) or type(raw) is super):
             return self.wrap(node)
         found = families.bind_descriptor(self, owner, name, raw, node)
         if found is not None:
@@ -405,21 +427,23 @@ class Calls(Tracing):
     ) -> VariableTracker:
         """`type.__call__`: `__new__`, then `__init__` if the result is an instance."""
         new_raw = type_lookup(value, "__new__")
-        init_raw = type_lookup(value, "__init__")
-        if isinstance(new_raw, (staticmethod, FunctionType)):
+        if isinstance(new_raw, (staticmethod, classmethod, FunctionType)):
             made = self.call(cls.tp_getattro(self, "__new__"), [cls, *args], kwargs)
         else:
             made = self.new_instance(cls)
         real = made.realize(self)
-        if not issubclass(real.get_type(), value):
+        kind = real.get_type()
+        if not issubclass(kind, value):
             return made
+        init_raw = type_lookup(kind, "__init__")
         if isinstance(init_raw, FunctionType):
-            result = self.call(cls.tp_getattro(self, "__init__"), [real, *args], kwargs).realize(self)
+            init = abstract.getattr_(self, cls if kind is value else self.class_variable(kind), "__init__")
+            result = self.call(init, [real, *args], kwargs).realize(self)
             if not (result.is_constant() and result.as_constant(self) is None):
                 self.raise_(TypeError, f"__init__() should return None, not {result.get_type().__name__!r}")
         elif init_raw is object.__init__:
-            if (args or kwargs) and not isinstance(new_raw, (staticmethod, FunctionType)):
-                self.raise_(TypeError, f"{value.__name__}() takes no arguments")
+            if (args or kwargs) and new_raw is type_lookup(object, "__new__"):
+                self.refuse_excess(kind, "__new__", "__init__")
         else:
             self.call_base_method(real, getattr(init_raw, "__objclass__", object), "__init__", args, kwargs)
         return real

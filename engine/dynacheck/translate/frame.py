@@ -378,13 +378,13 @@ class Frame(Calls):
         source = self.globals.get("__builtins__", builtins)
         table = source.__dict__ if isinstance(source, types.ModuleType) else source
         if name not in table:
-            self.raise_(NameError, f"name {name!r} is not defined")
+            exceptions.raise_name_error(self, name, f"name {name!r} is not defined")
         return self.object(table[name])
 
     def store_global(self, name: str, value: VariableTracker | None) -> None:
         stored, found = self.attempt.effects.global_value(self.globals, name)
         if value is None and (found is None if stored else name not in self.globals):
-            self.raise_(NameError, f"name {name!r} is not defined")
+            exceptions.raise_name_error(self, name, f"name {name!r} is not defined")
         globals_ = self.globals
         self.attempt.effects.store_global(globals_, lambda to: to.load_globals(globals_), name, value)
 

@@ -21,7 +21,7 @@ from dynacheck.guards import Absent, LengthIs, RangeIs, Same
 from dynacheck.guards.base import Guard, install, relate
 from dynacheck.handlers import skip
 from dynacheck.reasons import Reason
-from dynacheck.sources import ABSENT, Captured, FrameView, Node, Root, UserLine
+from dynacheck.sources import ABSENT, Captured, FrameView, Node, Root, UserLine, is_a
 from dynacheck.translate.effects import SideEffects
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.variables import exceptions
@@ -219,11 +219,11 @@ class Tracing(Tracer):
         return tracker
 
     def _unsourced(self, value: Any) -> VariableTracker:
-        if isinstance(value, types.FunctionType):
+        if is_a(value, types.FunctionType):
             return UserFunctionVariable(value)
-        if isinstance(value, type):
+        if is_a(value, type):
             return class_tracker(value, None)
-        if isinstance(value, types.ModuleType):
+        if is_a(value, types.ModuleType):
             return PythonModuleVariable(value)
         if type(value) is tuple:
             return TupleVariable([self.object(v) for v in value])
@@ -232,9 +232,7 @@ class Tracing(Tracer):
         if type(value) is types.MethodType:
             node = self.constant_node(value)
             return self.wrap(node).realize(self)
-        if isinstance(
-            value, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
-        ):
+        if is_a(value, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
             return ObjectVariable(value)
         return self.wrap(self.constant_node(value)).realize(self) if _weakly(value) else ObjectVariable(value)
 

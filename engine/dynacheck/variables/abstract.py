@@ -530,12 +530,17 @@ def getattr_(tx: Tracer, v: VariableTracker, name: str) -> VariableTracker:
     try:
         return value.tp_getattro(tx, name)
     except ObservedException as observed:
-        exception: Any = observed.exception
-        if raised(observed, AttributeError) and hasattr(exception, "set_part"):
-            if all(is_none(tx, exception.part(tx, part)) for part in ("name", "obj")):
-                exception.set_part(tx, "name", tx.constant(name))
-                exception.set_part(tx, "obj", value)
+        tell_of(tx, observed, name, value)
         raise
+
+
+def tell_of(tx: Tracer, observed: ObservedException, name: str, value: VariableTracker) -> None:
+    """Note in an AttributeError that doesn't say so which attribute of which object was asked for."""
+    exception: Any = observed.exception
+    if raised(observed, AttributeError) and hasattr(exception, "set_part"):
+        if all(is_none(tx, exception.part(tx, part)) for part in ("name", "obj")):
+            exception.set_part(tx, "name", tx.constant(name))
+            exception.set_part(tx, "obj", value)
 
 
 def getattr_default(tx: Tracer, v: VariableTracker, name: str, default: VariableTracker) -> VariableTracker:

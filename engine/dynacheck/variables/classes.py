@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE
-from dynacheck.sources import ABSENT, DictAttr, Node, TypeAttr, type_lookup
-from dynacheck.variables import class_writes
+from dynacheck.sources import ABSENT, DictAttr, Node, TypeAttr, instance_dict, type_lookup
+from dynacheck.variables import abstract, class_writes
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import (
     BoundMethodVariable,
@@ -49,7 +49,7 @@ class PythonModuleVariable(CallableVariable):
         self.attrs: dict[str, VariableTracker | None] = {}
 
     def describe(self) -> str:
-        return f"module {self.value.__name__}"
+        return f"module {(instance_dict(self.value) or {}).get('__name__')}"
 
     def hash_key(self, tx: Tracer) -> Any:
         return self.value
@@ -134,7 +134,8 @@ class ClassVariable(ObjectVariable):
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
             return tx.constant(getattr(self.value, name))
         if name in ("__mro__", "__bases__"):
-            return tx.tuple_of([tx.class_variable(c) for c in getattr(self.value, name)])
+            found = getattr(self.value, name)  # no MRO yet while it is computed
+            return tx.constant(None) if found is None else tx.tuple_of([tx.class_variable(c) for c in found])
         if name == "__class__":
             return tx.class_variable(type(self.value))
         if name == "__base__":
@@ -227,14 +228,26 @@ class ClassVariable(ObjectVariable):
         to.load_class(self.value)
 
 
+def claimed_class(tx: Tracer, value: VariableTracker) -> type | None:
+    """What an object gives as its `__class__`, if its class has a say about that; else None."""
+    kind = value.get_type()
+    own = type_lookup(kind, "__class__") is type_lookup(object, "__class__")
+    if own and not isinstance(type_lookup(kind, "__getattribute__"), types.FunctionType):
+        return None
+    found = abstract.python_class(
+        abstract.getattr_default(tx, value, "__class__", tx.constant(None)).realize(tx)
+    )
+    return None if found is kind else found
+
+
 class SuperVariable(VariableTracker):
     """`super()`: attribute lookup that starts after a class in the MRO of an object's type."""
 
     __slots__ = ("kind", "of_class", "owner", "start")
     python_type = super
 
-    def __init__(self, start: type, owner: VariableTracker) -> None:
-        super().__init__()
+    def __init__(self, start: type, owner: VariableTracker, node: Node | None = None) -> None:
+        super().__init__(node)
         self.start = start
         self.owner = owner
         cls = owner.value if isinstance(owner, ObjectVariable) and isinstance(owner.value, type) else None

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import torch
 
-from dynacheck.sources import ABSENT, Node, type_lookup
+from dynacheck.sources import ABSENT, Node, is_a, type_lookup
 from dynacheck.variables.base import (
     NOT_IMPLEMENTED,
     NotConstant,
@@ -108,7 +108,7 @@ def is_constant_value(value: object) -> bool:
     >>> is_constant_value(1.5), is_constant_value([])
     (True, False)
     """
-    return type(value) in CONSTANT_TYPES or isinstance(value, enum.Enum)
+    return type(value) in CONSTANT_TYPES or is_a(value, enum.Enum)
 
 
 def _is_plain(value: object) -> bool:
@@ -183,7 +183,7 @@ class ConstantVariable(VariableTracker):
         if found is ABSENT:
             return fold(tx, getattr, value, name)
         member = type(value)._member_map_.get(name)
-        if member is not None:
+        if member is not None and getattr(found, "fget", None) is None:  # a getter of that name is asked
             return tx.object(member)
         bound = bind_member(tx, self, type(value), name, found)
         return BuiltinMethodVariable(self, name) if bound is None else bound
@@ -200,6 +200,8 @@ class ConstantVariable(VariableTracker):
         """Run a builtin method of the constant for real."""
         if name == "join" and len(args) == 1 and isinstance(self.value, (str, bytes)):
             return join(tx, self.value, args[0])
+        if isinstance(self.value, enum.Enum) and name[:2] != "__":
+            self.unmodelled(tx, f"the method {name!r}")  # of the builtin type that the enum mixes in
         if name == "format" and isinstance(self.value, str):
             return format_method(tx, self.value, args, kwargs)
         try:

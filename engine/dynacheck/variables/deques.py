@@ -168,9 +168,6 @@ class DequeVariable(SequenceVariable):
     def m_reverse(self, tx: Tracer) -> None:
         self.change(tx).reverse()
 
-    def m_rotate(self, tx: Tracer, n: VariableTracker | None = None, /) -> None:
-        self.change(tx).rotate(1 if n is None else integer(tx, n))
-
     def hash_key(self, tx: Tracer) -> Any:
         tx.raise_(TypeError, "unhashable type: 'collections.deque'")
 

@@ -11,6 +11,8 @@ from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 from dynacheck.variables.classes import ClassVariable
 from dynacheck.variables.coerce import natively
 from dynacheck.variables.iterators import NativeIterator
+from dynacheck.variables.mappings import DictVariable
+from dynacheck.variables.proxies import MappingProxyVariable
 from dynacheck.variables.results import fold, python_value
 
 
@@ -29,6 +31,12 @@ class EnumClassVariable(ClassVariable):
         """The members in definition order, without aliases."""
         self._own(tx, "__iter__", "iteration")
         return [tx.object(member) for member in natively(tx, list, self.value)]
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        if name == "__members__":
+            members = [(tx.constant(k), tx.object(v)) for k, v in self.value._member_map_.items()]
+            return MappingProxyVariable(DictVariable.of(tx, members))
+        return super().tp_getattro(tx, name)
 
     def tp_iter(self, tx: Tracer) -> VariableTracker:
         members = self.members(tx)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from dynacheck.guards import TypeIs
 from dynacheck.reasons import UNKNOWN_OPERATION
 from dynacheck.sources import CAttr, Node, type_lookup
 from dynacheck.variables import abstract
-from dynacheck.variables.base import NotConstant, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import NotConstant, ObservedException, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.exception_fields import (
     KEYWORDS,
     PARTS,
@@ -547,3 +547,13 @@ def _construct_group(
     group.given.update(parts)
     _run_init(tx, group, args, kwargs)
     return group
+
+
+def raise_name_error(tx: Tracer, name: str, text: str) -> NoReturn:
+    """Raise a NameError that tells the name."""
+    try:
+        tx.raise_(NameError, text)
+    except ObservedException as observed:
+        exception: Any = observed.exception
+        exception.set_part(tx, "name", tx.constant(name))
+        raise

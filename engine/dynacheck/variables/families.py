@@ -18,6 +18,7 @@ from dynacheck.sources import instance_dict as raw_instance_dict
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.callables import CachedFunctionVariable, PartialVariable
+from dynacheck.variables.classes import SuperVariable
 from dynacheck.variables.contexts import (
     AttentionKernels,
     AttentionKernelsVariable,
@@ -157,6 +158,20 @@ def wrap_autocast(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     return AutocastVariable(type(value), arguments, node)
 
 
+@wraps(super)
+def wrap_super(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    owner = tx.wrap(node.child(CAttr("__self__"))).realize(tx)
+    if owner.is_constant():
+        tx.break_(reasons.UNKNOWN_VALUE, what="super", why="it is bound to no object")
+    return _super(tx, node, value, owner)
+
+
+def _super(tx: Tracer, node: Node, value: Any, owner: VariableTracker) -> VariableTracker:
+    tx.guard(node, TypeIs(super))
+    tx.guard(node.child(CAttr("__thisclass__")), Is(value.__thisclass__))
+    return SuperVariable(value.__thisclass__, owner, node if value.__self__ is not None else None)
+
+
 def builtin_base(tx: Tracer, node: Node, value: Any) -> BuiltinObject | None:
     """The data of the builtin class that a user's class derives from, read from the object itself."""
     for cls in type(value).__mro__:
@@ -266,7 +281,7 @@ def instance_dict(tx: Tracer, owner: UserObjectVariable) -> VariableTracker:
 
 
 def bind_descriptor(
-    tx: Tracer, owner: VariableTracker, name: str, raw: object, node: Node
+    tx: Tracer, owner: VariableTracker, name: str, raw: Any, node: Node
 ) -> VariableTracker | None:
     """A callable class attribute with a C `__get__`."""
     if isinstance(raw, functools.cached_property):
@@ -282,6 +297,8 @@ def bind_descriptor(
         return BoundMethodVariable(tx.wrap(node), owner)
     if isinstance(raw, types.MethodType):
         return tx.wrap(node)
+    if type(raw) is super and getattr(raw, "__self__", None) is None:
+        return _super(tx, node, raw, owner)
     return None
 
 

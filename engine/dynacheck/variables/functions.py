@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import builtins
+import operator
 import sys
+import types
 from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, NoneType, UnionType
+from functools import partial
+from types import BuiltinFunctionType, CodeType, FunctionType, GenericAlias, MethodType, NoneType, UnionType
 from typing import Any
 
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE
 from dynacheck.sources import CAttr, DictAttr, Node
+from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, CantRebuild, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
 
 VARARGS, VARKEYWORDS = 0x04, 0x08
+WRITTEN_TYPES = (GenericAlias, UnionType)
+"""Kinds of objects made by each evaluation of `list[int]` and `int | str`: equal ones stand for the same type."""
 
 
 def make_function(
@@ -48,7 +54,9 @@ class CallableVariable(VariableTracker):
             return NOT_IMPLEMENTED
         same = self is other
         if not same and hasattr(self, "value") and hasattr(other, "value"):
-            same = self.value is other.value
+            same = self.value is other.value or (
+                type(self.value) in WRITTEN_TYPES and self.value == other.value
+            )
         return tx.constant(same is (op == "=="))
 
 
@@ -89,10 +97,10 @@ class ObjectVariable(CallableVariable):
     def nb_binary(
         self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker
     ) -> VariableTracker | object:
-        sides = [getattr(v, "value", NotImplemented) for v in (left, right)]
-        if op != "|" or not all(isinstance(s, (type, UnionType, NoneType)) for s in sides):
+        sides = [abstract.python_object(v) for v in (left, right)]
+        if op != "|" or not all(map(is_type_expression, sides)):
             return NOT_IMPLEMENTED
-        return ObjectVariable(sides[0] | sides[1])  # `int | None`
+        return TypeExpressionVariable(sides[0] | sides[1], operator.or_, (left, right))  # `int | None`
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         return tx.object_attribute(self, name)
@@ -106,6 +114,32 @@ class ObjectVariable(CallableVariable):
             "builtins" if getattr(builtins, getattr(value, "__name__", ""), None) is value else None
         )
         to.call_helper(importable, lambda: to.load_const(_address(value, module)))
+
+
+def is_type_expression(value: object) -> bool:
+    """Whether an object may be part of `int | None`, asked in a way that runs no user code."""
+    kind = type(value)
+    return kind in (type, NoneType, *WRITTEN_TYPES) or kind.__module__ in ("typing", "abc", "enum")
+
+
+class TypeExpressionVariable(ObjectVariable):
+    """`list[int]` or `int | None`, evaluated in the frame: it is evaluated again where it leaves."""
+
+    __slots__ = ("function", "operands")
+
+    def __init__(
+        self, value: Any, function: Callable[..., Any], operands: tuple[VariableTracker, ...]
+    ) -> None:
+        super().__init__(value)
+        self.function = function
+        self.operands = operands
+
+    def children(self) -> Sequence[VariableTracker]:
+        return self.operands
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.call_helper(self.function, *[partial(to.load, operand) for operand in self.operands])
+        to.remember(self)
 
 
 def _address(value: Any, module: Any) -> tuple[str, str]:
@@ -122,6 +156,9 @@ def _address(value: Any, module: Any) -> tuple[str, str]:
                     return candidate, name
             except AttributeError:
                 continue
+    for name, found in vars(types).items():  # types of C code that have no name of their own
+        if found is value:
+            return "types", name
     raise CantRebuild(repr(value))
 
 
@@ -262,6 +299,7 @@ class UserFunctionVariable(CallableVariable):
                 tx.raise_(AttributeError, f"'function' object has no attribute {name!r}")
             if self.node is not None and name in (
                 "__doc__",
+                "__globals__",
                 "__annotations__",
                 "__defaults__",
                 "__kwdefaults__",

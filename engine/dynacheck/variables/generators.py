@@ -141,6 +141,8 @@ class GeneratorVariable(IteratorVariable):
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         if name in METHODS:
             return BuiltinMethodVariable(self, name)
+        if name == "gi_code" and self.frame is not None:
+            return tx.constant(self.frame.code)
         if name == "gi_running":
             return tx.constant(self.running)
         if name == "gi_suspended":

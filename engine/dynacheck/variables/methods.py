@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from types import BuiltinMethodType, MappingProxyType
+from types import BuiltinMethodType, MappingProxyType, MethodWrapperType, WrapperDescriptorType
 from typing import Any, ClassVar, Final, NoReturn
 
 from dynacheck.sources import ABSENT, Node, instance_dict, type_lookup
@@ -62,12 +62,14 @@ class BuiltinMethodVariable(VariableTracker):
 
     __slots__ = ("name", "owner")
 
-    python_type = BuiltinMethodType
-
     def __init__(self, owner: VariableTracker, name: str, node: Node | None = None) -> None:
         super().__init__(node)
         self.owner = owner
         self.name = name
+
+    def get_type(self) -> type:
+        raw = type_lookup(self.owner.get_type(), self.name)
+        return MethodWrapperType if isinstance(raw, WrapperDescriptorType) else BuiltinMethodType
 
     def describe(self) -> str:
         return f"the method {self.name!r} of {self.owner.describe()}"
@@ -85,8 +87,11 @@ class BuiltinMethodVariable(VariableTracker):
         if name in ("__name__", "__qualname__"):
             kind = self.owner.get_type().__name__
             return tx.constant(self.name if name == "__name__" else f"{kind}.{self.name}")
-        if not hasattr(BuiltinMethodType, name):
-            tx.raise_(AttributeError, f"'builtin_function_or_method' object has no attribute {name!r}")
+        if not hasattr(self.get_type(), name):
+            tx.raise_(AttributeError, f"'{self.get_type().__name__}' object has no attribute {name!r}")
+        if name in ("__objclass__", "__doc__"):
+            raw = type_lookup(self.owner.get_type(), self.name)
+            return tx.object(getattr(raw, name))
         return super().tp_getattro(tx, name)
 
     def nb_bool(self, tx: Tracer) -> bool:

@@ -39,11 +39,16 @@ class NNModuleVariable(UserObjectVariable):
     def missing_attribute(self, tx: Tracer, name: str, node: Node) -> VariableTracker:
         if type_lookup(self.cls, "__getattr__") is not _MODULE_GETATTR:
             return super().missing_attribute(tx, name, node)
+        tx.guard_absent(node)
+        return self.fallback(tx, name)
+
+    def fallback(self, tx: Tracer, name: str) -> VariableTracker:
+        if type_lookup(self.cls, "__getattr__") is not _MODULE_GETATTR:
+            return super().fallback(tx, name)
         tx.guard(self.class_attribute(tx, "__getattr__")[1], Is(_MODULE_GETATTR))
         found = self.registered(tx, name)
         if found is not None:
             return found
-        tx.guard_absent(node)
         for container in CONTAINERS:
             if self.changed(tx, container) is None:
                 tx.guard_absent(self.container(container).key(name))

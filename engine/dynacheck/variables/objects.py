@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import types
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,8 +12,9 @@ from typing import Any
 from dynacheck.guards import Is
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE, UNKNOWN_OPERATION
 from dynacheck.sources import ABSENT, DictAttr, Node, SlotAttr, TypeAttr, instance_dict, type_lookup
-from dynacheck.variables import class_writes
-from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables import abstract, class_writes
+from dynacheck.variables.base import NOT_IMPLEMENTED, ObservedException, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.coerce import integer
 from dynacheck.variables.functions import BoundMethodVariable, ObjectMethodVariable
 from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.tensor import Overloaded
@@ -86,6 +88,27 @@ def refusal(raw: property, cls: type, use: Callable[[object], object]) -> str:
     raise AssertionError(f"{raw!r} has the function")
 
 
+def _length(tx: Tracer, found: VariableTracker) -> VariableTracker:
+    """What `len()` makes of a `__len__`'s result (`slot_sq_length`)."""
+    real = found.realize(tx)
+    if hasattr(real, "sym"):
+        return real
+    length = integer(tx, real)
+    if length < 0:
+        tx.raise_(ValueError, "__len__() should return >= 0")
+    if length > sys.maxsize:
+        tx.raise_(OverflowError, "cannot fit 'int' into an index-sized integer")
+    return tx.constant(length)
+
+
+def _text(tx: Tracer, found: VariableTracker, complaint: str) -> VariableTracker:
+    """The result of a special method that has to give a string."""
+    kind = found.realize(tx).get_type()
+    if not issubclass(kind, str):
+        tx.raise_(TypeError, complaint.format(kind.__name__))
+    return found
+
+
 def hashed_fields(cls: type) -> list[str] | None:
     """The fields that the generated `__hash__` and `__eq__` of a frozen dataclass look at; None for other classes."""
     params = cls.__dict__.get("__dataclass_params__")
@@ -138,15 +161,34 @@ class UserObjectVariable(VariableTracker):
         elif isinstance(raw, types.WrapperDescriptorType):
             tx.guard(node, Is(raw))
 
+    def override(self, tx: Tracer, hook: str) -> VariableTracker | None:
+        """What the class has in place of its base's own rule for reading or writing attributes, bound to the object."""
+        raw, node = self.class_attribute(tx, hook)
+        if raw is ABSENT or (isinstance(raw, types.WrapperDescriptorType) and raw.__name__ == hook):
+            self.guard_builtin(tx, raw, node)
+            return None
+        return self.bind(tx, hook, raw, node)
+
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
-        custom, node = self.class_attribute(tx, "__getattribute__")
-        if custom is not object.__getattribute__ and isinstance(custom, types.FunctionType):
-            return tx.call(tx.wrap(node), [self, tx.constant(name)])
-        self.guard_builtin(tx, custom, node)
-        return self.generic_getattr(tx, name)
+        """`__getattribute__`, and `__getattr__` where that raises AttributeError (`slot_tp_getattr_hook`)."""
+        try:
+            custom = self.override(tx, "__getattribute__")
+            return self.generic_getattr(tx, name) if custom is None else tx.call(custom, [tx.constant(name)])
+        except ObservedException as observed:
+            raw, node = self.class_attribute(tx, "__getattr__")
+            self.guard_builtin(tx, raw, node)
+            if raw is ABSENT or not abstract.raised(observed, AttributeError):
+                raise
+        return self.fallback(tx, name)
+
+    def fallback(self, tx: Tracer, name: str) -> VariableTracker:
+        """What the class's `__getattr__` gives."""
+        method = self.override(tx, "__getattr__")
+        assert method is not None
+        return tx.call(method, [tx.constant(name)])
 
     def generic_getattr(self, tx: Tracer, name: str) -> VariableTracker:
-        """`object.__getattribute__`, then the class's `__getattr__`."""
+        """`object.__getattribute__`."""
         raw, node = self.class_attribute(tx, name)
         stored = class_writes.stored(tx, self.cls, name)
         if stored is None and raw is not ABSENT and is_data_descriptor(raw):
@@ -178,13 +220,9 @@ class UserObjectVariable(VariableTracker):
         return None
 
     def missing_attribute(self, tx: Tracer, name: str, node: Node) -> VariableTracker:
-        """Neither the object nor its class has it: `__getattr__`, or AttributeError."""
+        """Neither the object nor its class has it: AttributeError."""
         tx.guard_absent(node)
-        fallback, fallback_node = self.class_attribute(tx, "__getattr__")
-        if isinstance(fallback, types.FunctionType):
-            return tx.call(tx.wrap(fallback_node), [self, tx.constant(name)])
-        self.guard_builtin(tx, fallback, fallback_node)
-        tx.raise_(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+        tx.raise_(AttributeError, f"{abstract.type_name(self.cls)!r} object has no attribute {name!r}")
 
     def data_descriptor(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:
         """The value a data descriptor of the class gives."""
@@ -192,6 +230,8 @@ class UserObjectVariable(VariableTracker):
             if raw.fget is None:
                 tx.raise_(AttributeError, refusal(raw, self.cls, lambda obj: raw.__get__(obj)))
             return tx.call(tx.property_getter(node, raw), [self])
+        if name == "__dict__" and not isinstance(type_lookup(type(raw), "__get__"), types.FunctionType):
+            return tx.instance_dict(self)
         if isinstance(raw, types.MemberDescriptorType):
             found = self.slot(tx, name)
             if found is None:
@@ -199,8 +239,6 @@ class UserObjectVariable(VariableTracker):
             return found
         if name == "__class__":
             return tx.class_of(self)
-        if name == "__dict__":
-            return tx.instance_dict(self)
         got = self._python_get(tx, raw, node)
         if got is not None:
             return got
@@ -236,8 +274,10 @@ class UserObjectVariable(VariableTracker):
         if isinstance(
             raw, (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
         ):
-            bound = not isinstance(raw, types.BuiltinFunctionType)
-            return ObjectMethodVariable(self, name) if bound else tx.wrap(node)
+            if isinstance(raw, types.BuiltinFunctionType):
+                return tx.wrap(node)
+            another = raw.__name__ != name  # `__setattr__ = dict.__setitem__`
+            return BoundMethodVariable(tx.object(raw), self) if another else ObjectMethodVariable(self, name)
         got = self._python_get(tx, raw, node)
         if got is not None:
             return got
@@ -246,14 +286,11 @@ class UserObjectVariable(VariableTracker):
         return tx.wrap(node)
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
-        hook = "__setattr__" if value is not None else "__delattr__"
-        custom, node = self.class_attribute(tx, hook)
-        if isinstance(custom, types.FunctionType):
-            args = [self, tx.constant(name)] + ([] if value is None else [value])
-            tx.call(tx.wrap(node), args)
-            return
-        self.guard_builtin(tx, custom, node)
-        self.generic_setattr(tx, name, value)
+        custom = self.override(tx, "__setattr__" if value is not None else "__delattr__")
+        if custom is None:
+            self.generic_setattr(tx, name, value)
+        else:
+            tx.call(custom, [tx.constant(name), *([] if value is None else [value])])
 
     def generic_setattr(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         """`object.__setattr__` (or `__delattr__` when value is None)."""
@@ -280,7 +317,7 @@ class UserObjectVariable(VariableTracker):
             if self.slot(tx, name) is None:
                 tx.raise_(AttributeError, name)
         elif value is None and self.instance_attribute(tx, name) is None:
-            tx.raise_(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+            tx.raise_(AttributeError, f"{abstract.type_name(self.cls)!r} object has no attribute {name!r}")
         if value is not None and self.cls.__dictoffset__ == 0 and self.in_dict(name):
             lacks = (
                 f"object has no attribute {name!r}"
@@ -313,7 +350,7 @@ class UserObjectVariable(VariableTracker):
             return None
         if isinstance(raw, types.FunctionType):
             return BoundMethodVariable(tx.wrap(node), self)
-        if isinstance(raw, types.WrapperDescriptorType):
+        if isinstance(raw, types.WrapperDescriptorType) and raw.__name__ == name:
             return None  # the builtin base's or object's own
         if isinstance(raw, types.MethodDescriptorType) and name in (
             "__getitem__",
@@ -371,13 +408,13 @@ class UserObjectVariable(VariableTracker):
             return found.realize(tx).nb_bool(tx)
         found = self._slot(tx, "__len__")
         if found is not None:
-            return found.realize(tx).nb_bool(tx)
+            return _length(tx, found).nb_bool(tx)
         return True if self.base is None else self.base.nb_bool(tx)
 
     def sq_length(self, tx: Tracer) -> VariableTracker:
         found = self._slot(tx, "__len__")
         if found is not None:
-            return found
+            return _length(tx, found)
         if self.base is not None:
             return self.base.sq_length(tx)
         tx.raise_(TypeError, f"object of type {self.cls.__name__!r} has no len()")
@@ -459,6 +496,8 @@ class UserObjectVariable(VariableTracker):
         if wanted is not None and not issubclass(kind, wanted):
             owner = f"{self.cls.__name__}." if op == "float" else ""
             tx.raise_(TypeError, f"{owner}__{op}__ returned non-{wanted.__name__} (type {kind.__name__})")
+        if wanted is not None and found.realize(tx).is_constant() and kind is not wanted:
+            self.unmodelled(tx, f"__{op}__ that returns a {kind.__name__}")  # with a DeprecationWarning
         return found
 
     def overloads(self, tx: Tracer) -> bool:
@@ -488,16 +527,18 @@ class UserObjectVariable(VariableTracker):
         found = self._slot(tx, "__repr__")
         if found is None:
             tx.break_(UNKNOWN_OPERATION, operation="repr()", what=self.describe())
-        return found
+        return _text(tx, found, "__repr__ returned non-string (type {})")
 
     def tp_str(self, tx: Tracer) -> VariableTracker:
         found = self._slot(tx, "__str__")
-        return self.tp_repr(tx) if found is None else found
+        return (
+            self.tp_repr(tx) if found is None else _text(tx, found, "__str__ returned non-string (type {})")
+        )
 
     def tp_format(self, tx: Tracer, spec: str) -> VariableTracker:
         found = self._slot(tx, "__format__", tx.constant(spec))
         if found is not None:
-            return found
+            return _text(tx, found, "__format__ must return a str, not {}")
         if spec:
             tx.raise_(TypeError, f"unsupported format string passed to {self.cls.__name__}.__format__")
         return self.tp_str(tx)

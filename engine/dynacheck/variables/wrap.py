@@ -18,7 +18,7 @@ from dynacheck import reasons
 from dynacheck.graph.facts import UnsupportedTensor
 from dynacheck.guards import CodeIs, EnumIs, Is, TypeIs, ValueIs
 from dynacheck.guards.held import is_made_anew
-from dynacheck.sources import ABSENT, CAttr, Node, type_lookup
+from dynacheck.sources import ABSENT, CAttr, Node, instance_dict, is_a, type_lookup
 from dynacheck.variables.base import GraphBreak, LazyVariable, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.classes import ClassVariable, PythonModuleVariable
@@ -92,34 +92,42 @@ def wrap_value(tx: Tracer, node: Node) -> VariableTracker:
 
 
 def _by_kind(tx: Tracer, node: Node, value: Any) -> VariableTracker:
-    """Values whose exact type is in no table: by what they derive from."""
-    if isinstance(value, torch.Tensor):
+    """Values whose exact type is in no table: by what they derive from. The object isn't asked for its `__class__`."""
+    if is_a(value, torch.Tensor):
         return wrap_tensor(tx, node, value)
-    if isinstance(value, nn.Module):
+    if is_a(value, nn.Module):
         return wrap_module(tx, node, value)
-    if isinstance(value, torch.optim.Optimizer):
+    if is_a(value, torch.optim.Optimizer):
         tx.guard(node, TypeIs(type(value)))
         return OptimizerVariable(type(value), value, node)
-    if isinstance(value, type):
+    if is_a(value, type):
         return wrap_class(tx, node, value)
-    if isinstance(value, types.ModuleType):
+    if is_a(value, types.ModuleType) and not any(_has_hook(type(value), name) for name in _HOOKS):
         return wrap_python_module(tx, node, value)
-    if isinstance(value, BaseException):
+    if is_a(value, BaseException):
         tx.guard(node, TypeIs(type(value)))
         return ExceptionVariable.sourced(node)
-    if isinstance(value, enum.Enum):
+    if is_a(value, enum.Enum):
         tx.guard(node, EnumIs(value))
         return ConstantVariable(value, node)
-    if isinstance(value, tuple) and (hasattr(type(value), "_fields") or is_structseq(type(value))):
+    if is_a(value, tuple) and (hasattr(type(value), "_fields") or is_structseq(type(value))):
         tx.guard(node, TypeIs(type(value)))
         return NamedTupleVariable(type(value), None, tx.class_variable(type(value)), node)
     if is_constant_value(value):
         tx.guard(node, Is(value))
         return ConstantVariable(value, node)
-    if callable(value) and isinstance(value, OBJECT_TYPES):
+    if callable(value) and is_a(value, OBJECT_TYPES):
         tx.guard(node, Is(value))
         return ObjectVariable(value, node)
     return wrap_user_object(tx, node, value)
+
+
+_HOOKS: Final = ("__getattribute__", "__setattr__", "__delattr__", "__getattr__")
+
+
+def _has_hook(cls: type, name: str) -> bool:
+    """Whether a class has code of the user's where attributes are read or written."""
+    return isinstance(type_lookup(cls, name), types.FunctionType)
 
 
 OBJECT_TYPES: Final = (
@@ -198,7 +206,7 @@ def wrap_function(tx: Tracer, node: Node, value: types.FunctionType) -> Variable
 def wrap_method(tx: Tracer, node: Node, value: types.MethodType) -> VariableTracker:
     tx.guard(node, TypeIs(types.MethodType))
     function, owner = tx.wrap(node.child(CAttr("__func__"))), tx.wrap(node.child(CAttr("__self__")))
-    name = value.__name__
+    name = getattr(value, "__name__", None)
     if name in ("__enter__", "__exit__", "clone"):
         context = owner.realize(tx)
         if isinstance(context, ContextVariable):
@@ -263,7 +271,7 @@ def class_tracker(value: type, node: Node | None) -> VariableTracker:
 
 def is_user_class(cls: type) -> bool:
     """Whether a class was made by Python code."""
-    return bool(cls.__flags__ & (1 << 9)) and cls.__module__ != "builtins"
+    return bool(cls.__flags__ & (1 << 9)) and type.__dict__["__module__"].__get__(cls) != "builtins"
 
 
 @wraps(property, staticmethod, classmethod)
@@ -296,5 +304,7 @@ def wrap_user_object(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     cls = type(value)
     if issubclass(cls, threading.local):
         tx.break_(reasons.UNKNOWN_VALUE, what=cls.__name__, why="each thread has its own attributes")
+    if instance_dict(value) is value:
+        tx.break_(reasons.UNKNOWN_VALUE, what=cls.__name__, why="it is its own __dict__")
     tx.guard(node, TypeIs(cls))
     return UserObjectVariable(cls, value, node, tx.builtin_base(node, value))

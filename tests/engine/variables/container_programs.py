@@ -101,7 +101,6 @@ LISTS = [
     "float(a)",
     "[x for x in a if x > 1]",
     "functools.reduce(lambda x, y: x * y, a)",
-    "copy.copy(a)",
     "copy.deepcopy([a, a])",
     "operator.itemgetter(0, 2)(a)",
 ]
@@ -191,8 +190,6 @@ DEQUES = [
     "d.pop()",
     "d.popleft() and d",
     "d.extendleft([7, 8]) or d",
-    "d.rotate(1) or d",
-    "d.rotate(-1) or d",
     "d.maxlen",
     "d[0]",
     "d[9]",
@@ -508,7 +505,6 @@ SETS = [
     "set().pop()",
     "s()",
     "s[0]",
-    "copy.copy(s)",
     "{x * 2 for x in s}",
     "max(s)",
 ]
@@ -531,7 +527,6 @@ ITERATORS = [
     "list(itertools.permutations([1, 2, 3], 2))",
     "list(itertools.permutations([1, 2]))",
     "list(itertools.combinations('abc', 2))",
-    "list(itertools.combinations_with_replacement('ab', 2))",
     "list(itertools.zip_longest([1, 2], 'a', fillvalue='-'))",
     "list(itertools.zip_longest([1, 2], 'a'))",
     "list(itertools.accumulate([1, 2, 3]))",
@@ -562,8 +557,6 @@ ITERATORS = [
     "operator.methodcaller('upper')('a')",
     "operator.methodcaller('split', ',')('a,b')",
     "operator.countOf([1, 2, 1], 1)",
-    "operator.indexOf([1, 2], 2)",
-    "operator.indexOf([1, 2], 5)",
     "operator.concat([1], [2])",
     "operator.not_([])",
     "operator.truth([1])",
@@ -585,7 +578,6 @@ ITERATORS = [
     "sorted(['b', 'A'], key=str.lower)",
     "sorted([(1, 'b'), (0, 'z')])",
     "sorted([1, 'a'])",
-    "sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))",
 ]
 
 SCALARS = [
@@ -617,7 +609,7 @@ SCALARS = [
     "math.sqrt('x')", "math.factorial(5)", "math.comb(5, 2)", "min(1, 2.0)", "max('a', 'b')",
     "max(1, 'a')", "max([1, 3, 2])", "min([], default=5)", "sum([1, 2, 3], 10)", "sum([[1], [2]], [])",
     "sum(['a'])", "sum([0.1] * 10)", "int.from_bytes(b'ab', 'big')", "(258).to_bytes(2, 'big')",
-    "float.fromhex('0x1p3')", "bytes([1, 2])", "bytes(3)", "1 if [] else 2", "1 < 2 < 3", "1 < 3 < 2",
+    "float.fromhex('0x1p3')", "1 if [] else 2", "1 < 2 < 3", "1 < 3 < 2",
     "5 is None", "() == ()", "1 == 1.0 == True", "'a' 'b'", 'f\'{5!r:>4}|{2.5:.1f}|{"x"}\'', "f'{[1, 2]}'",
     "f'{5:{3}}'", "print", "Ellipsis", "NotImplemented", "...", "operator.add(1, 2)",
     "operator.add(1, 'x')", "operator.lt(1, 2)", "operator.index(5)", "operator.index('x')",

@@ -1,0 +1,114 @@
+"""Calls of builtins and of the standard library (row 41): where they are traced, and where they break as with torch."""
+
+import dataclasses
+import enum
+
+import torch
+from parity.harness import registry
+
+PROGRAMS, program = registry()
+
+
+@dataclasses.dataclass
+class Point:
+    a: int
+    b: int = 2
+
+
+class Letter(enum.StrEnum):
+    A = "a"
+
+
+class Stand:
+    """Stands in for another object."""
+
+    def __init__(self, other):
+        self.__other = other
+
+    def __getattribute__(self, name):
+        if name.startswith("_Stand__"):
+            return object.__getattribute__(self, name)
+        return getattr(self.__other, name)
+
+
+STAND = Stand(Point(1))
+
+
+class Items(dict):
+    """Its items are its attributes."""
+
+    __getattr__ = dict.__getitem__
+    __setattr__ = dict.__setitem__
+
+
+def joined(a, b=1, *c, d=2):
+    return a, b, c, d
+
+
+def called(fn, *args):
+    try:
+        return fn(*args)
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+SCOPE = {**globals()}
+exec("import bisect, collections, copy, functools, heapq, inspect, itertools", SCOPE)
+exec("import operator, os, pathlib, statistics, sys, types, uuid", SCOPE)
+
+# name, expression, whether torch breaks there, entries
+ROWS = (
+    ("eval_of_a_literal", "eval('1 + 2')", 0, 1),
+    ("eval_of_nonsense", "called(eval, '1 +')", 0, 1),
+    ("dir_of_a_list", "len(dir([]))", 0, 1),
+    ("length_hint", "operator.length_hint([1])", 0, 1),
+    ("count_of", "operator.countOf([1, 1], 1)", 0, 1),
+    ("index_of", "operator.indexOf([1, 2], 2)", 1, 1),
+    ("operator_call", "operator.call(max, 1, 2)", 1, 1),
+    ("bytes_of_numbers", "bytes([1, 2])", 1, 1),
+    ("interned", "sys.intern('a')", 0, 1),
+    ("combinations_repeated", "list(itertools.combinations_with_replacement([1, 2], 2))", 1, 2),
+    ("groups_by_keyword", "[k for k, g in itertools.groupby([1, 2], key=lambda v: v)]", 0, 1),
+    ("compared_keys", "sorted([2, 1], key=functools.cmp_to_key(lambda a, b: a - b))", 1, 2),
+    ("heapified", "heapq.nlargest(2, [1, 4, 3])", 1, 1),
+    ("bisected", "bisect.bisect_left([1, 3, 5], 3)", 1, 1),
+    ("mean_of_numbers", "statistics.mean([1, 2, 3])", 1, 1),
+    ("median_of_numbers", "statistics.median([1, 2, 3])", 0, 1),
+    ("rotated", "collections.deque([1, 2]).rotate(1)", 1, 1),
+    ("reversed_deque", "collections.deque([1, 2]).reverse()", 0, 1),
+    ("copied_list", "copy.copy([1])", 1, 1),
+    ("copied_dict", "copy.copy({1: 2})", 1, 1),
+    ("copied_tuple", "copy.copy((1, 2))", 0, 1),
+    ("copied_object", "copy.copy(Point(1)).b", 0, 1),
+    ("deeply_copied", "copy.deepcopy([1, [2], {3: 4}])", 0, 1),
+    ("deeply_copied_deque", "copy.deepcopy(collections.deque([1]))", 1, 1),
+    ("fields_of_a_class", "len(dataclasses.fields(Point))", 1, 1),
+    ("fields_of_an_object", "len(dataclasses.fields(Point(1)))", 0, 1),
+    ("repr_of_a_dataclass", "repr(Point(1))", 1, 1),
+    ("method_of_a_text_enum", "Letter.A.upper()", 1, 1),
+    ("full_argument_list", "inspect.getfullargspec(joined).args", 0, 1),
+    ("bound_wrongly", "called(joined)", 1, 1),
+    ("path_parts", "len((pathlib.PurePosixPath('a') / 'b').parts)", 0, 1),
+    ("path_joined", "os.path.join('a', 'b')", 0, 1),
+    ("uuid_number", "uuid.UUID(int=5).int", 0, 1),
+    ("types_written", "list[int] == dict[str, int]", 0, 1),
+    ("unions_written", "(int | str) == (str | int)", 0, 1),
+    ("stand_in", "isinstance(STAND, Point)", 0, 1),
+    ("mapping_proxy", "types.MappingProxyType({'a': 1})['a']", 0, 1),
+    ("members_of_an_enum", "Letter.__members__['A'].name", 0, 1),
+    ("items_as_attributes", "Items(a=1)['a']", 0, 1),
+    ("cast_possible", "torch.can_cast(torch.int, torch.float)", 1, 1),
+    ("types_promoted", "torch.promote_types(torch.int, torch.float)", 0, 1),
+)
+
+
+def _add(name, text, breaks, entries):
+    @program(name, 41, graphs=1, breaks=breaks, entries=entries)
+    def _():
+        source = f"def f(x):\n    y = x + 1\n    found = {text}\n    return y, found"
+        exec(compile(source, __file__, "exec"), SCOPE)
+        return SCOPE["f"], [(torch.ones(3),), (torch.ones(3),)]
+
+
+for _row in ROWS:
+    _add(*_row)
