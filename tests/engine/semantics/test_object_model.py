@@ -202,14 +202,9 @@ def names_of_errors():
     return asked, tried(lambda: no_such_name), tried(Plain.__init__.__get__, None)  # noqa: F821
 
 
-class Shown(Plain):
-    def meth(self):
-        return super(Shown, self).__getattribute__("a")
-
-
 class Bound(Plain):
     def __init__(self):
-        self.above = super(Bound, self)
+        self.above = super()
 
 
 Bound.unbound = super(Bound)
