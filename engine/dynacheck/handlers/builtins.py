@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dynacheck import interop
+from dynacheck.guards import Is
 from dynacheck.handlers.folding import fold_call, folds
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import FRAME_INSPECTION, PRINT, UNKNOWN_CALL, Reason
@@ -160,6 +161,10 @@ def hash_of(tx: Tracer, obj: Arg, /) -> VariableTracker:
 def identity(tx: Tracer, obj: Arg, /) -> VariableTracker:
     if obj.is_constant():
         return tx.break_(UNKNOWN_CALL, what=f"id() of {obj.describe()}")
+    value = None if obj.node is None else obj.node.peek()
+    if type(value).__weakrefoffset__ and type(value) is not types.MethodType and obj.node is not None:
+        tx.guard(obj.node, Is(value))
+        return tx.constant(id(value))
     return IdentityVariable(obj)
 
 
@@ -315,6 +320,8 @@ def is_instance(tx: Tracer, obj: Arg, class_or_tuple: Arg, /) -> VariableTracker
 def is_subclass(tx: Tracer, cls: Arg, class_or_tuple: Arg, /) -> VariableTracker:
     kind = abstract.python_class(cls)
     if kind is None:
+        if abstract.has(cls, "__bases__") or abstract.has(cls, "__getattr__"):
+            cls.unmodelled(tx, "issubclass()")  # an object that stands for a class
         tx.raise_(TypeError, "issubclass() arg 1 must be a class")
     return tx.constant(_matches(tx, kind, class_or_tuple, None, "issubclass"))
 
@@ -325,11 +332,14 @@ def _matches(tx: Tracer, kind: type, wanted: Arg, obj: Arg | None, function: str
         return any(_matches(tx, kind, w, obj, function) for w in wanted.items(tx))
     cls = abstract.python_object(wanted)
     if not isinstance(cls, (type, types.UnionType)):
-        if cls is ABSENT or type_lookup(type(cls), f"__{function[2:]}check__") is not ABSENT:
+        hooks = (f"__{function[2:]}check__", "__bases__", "__getattr__")
+        if cls is ABSENT or any(type_lookup(type(cls), hook) is not ABSENT for hook in hooks):
             wanted.unmodelled(tx, f"{function}()")
         kinds, plural = ("class", "classes") if function == "issubclass" else ("type", "types")
         tx.raise_(TypeError, f"{function}() arg 2 must be a {kinds}, a tuple of {plural}, or a union")
     classes = cls.__args__ if isinstance(cls, types.UnionType) else (cls,)
+    if any(type(c) is types.GenericAlias for c in classes):
+        tx.raise_(TypeError, f"{function}() argument 2 cannot be a parameterized generic")
     return any(_is_kind(tx, kind, c, obj) for c in classes)
 
 

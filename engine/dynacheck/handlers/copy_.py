@@ -118,7 +118,10 @@ def _reduced(
     tx: Tracer, x: VariableTracker, copy_of: Callable[[VariableTracker], VariableTracker]
 ) -> VariableTracker | None:
     """What the function and arguments that a `__reduce__` written in Python gives make; None for other objects."""
-    if not isinstance(type_lookup(x.get_type(), "__reduce__"), FunctionType):
+    kind = x.get_type()
+    if not isinstance(type_lookup(kind, "__reduce__"), FunctionType):
+        return None
+    if type_lookup(kind, "__reduce_ex__") is not object.__reduce_ex__:
         return None
     parts = tx.call(x.tp_getattro(tx, "__reduce__"), []).realize(tx)
     if not isinstance(parts, TupleVariable) or len(parts.items(tx)) != 2:
@@ -155,7 +158,7 @@ def _answers_as_object(tx: Tracer, x: UserObjectVariable, attributes: DictVariab
     """Whether a `__getattribute__` of the program's, asked for what copying needs, gives what object's gives."""
     if type_lookup(x.cls, "__getattribute__") is type_lookup(object, "__getattribute__"):
         return True
-    reduce = x.tp_getattro(tx, "__reduce_ex__").realize(tx)
+    reduce = abstract.getattr_default(tx, x, "__reduce_ex__", tx.constant(None)).realize(tx)
     if not isinstance(reduce, ObjectMethodVariable) or (reduce.owner, reduce.name) != (x, "__reduce_ex__"):
         return False
     return x.tp_getattro(tx, "__dict__").realize(tx) is attributes

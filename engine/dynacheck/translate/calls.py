@@ -232,7 +232,7 @@ class Calls(Tracing):
         owner = owner.realize(self)
         if base is type and isinstance(owner, ClassVariable) and name in ("__setattr__", "__delattr__"):
             stored = args[1] if name == "__setattr__" else None
-            owner.type_setattr(self, args[0].realize(self).as_constant(self), stored)
+            owner.type_setattr(self, self._name(args[0]), stored)
             return self.constant(None)
         if base is object:
             found = self._object_method(owner, name, args, kwargs)
@@ -249,6 +249,13 @@ class Calls(Tracing):
         if method is not None:
             return method(self, name, list(args), dict(kwargs))
         self.break_(reasons.UNKNOWN_CALL, what=f"{base.__name__}.{name} on {owner.describe()}")
+
+    def _name(self, value: VariableTracker) -> str:
+        """The name of an attribute."""
+        name: object = abstract.constant_of(self, value, "an attribute's name")
+        if not isinstance(name, str):
+            self.raise_(TypeError, f"attribute name must be string, not {type(name).__name__!r}")
+        return name
 
     def refuse_excess(self, cls: type, method: str, other: str) -> None:
         """The TypeError of `object`'s `__new__` or `__init__` given arguments that neither of the two takes."""
@@ -269,13 +276,13 @@ class Calls(Tracing):
         """`object`'s own methods, called past a class's overrides."""
         if isinstance(owner, UserObjectVariable):
             if name == "__setattr__":
-                owner.generic_setattr(self, args[0].realize(self).as_constant(self), args[1])
+                owner.generic_setattr(self, self._name(args[0]), args[1])
                 return self.constant(None)
             if name == "__delattr__":
-                owner.generic_setattr(self, args[0].realize(self).as_constant(self), None)
+                owner.generic_setattr(self, self._name(args[0]), None)
                 return self.constant(None)
             if name == "__getattribute__":
-                wanted = args[0].realize(self).as_constant(self)
+                wanted = self._name(args[0])
                 try:
                     return owner.generic_getattr(self, wanted)
                 except ObservedException as observed:
@@ -444,8 +451,10 @@ class Calls(Tracing):
         elif init_raw is object.__init__:
             if (args or kwargs) and new_raw is type_lookup(object, "__new__"):
                 self.refuse_excess(kind, "__new__", "__init__")
+        elif isinstance(init_raw, types.WrapperDescriptorType):
+            self.call_base_method(real, init_raw.__objclass__, "__init__", args, kwargs)
         else:
-            self.call_base_method(real, getattr(init_raw, "__objclass__", object), "__init__", args, kwargs)
+            self.call(abstract.getattr_(self, real, "__init__"), args, kwargs)
         return real
 
     def new_instance(self, cls: ClassVariable) -> VariableTracker:

@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, GenericAlias, Met
 from typing import Any
 
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE
-from dynacheck.sources import CAttr, DictAttr, Node
+from dynacheck.sources import CAttr, DictAttr, Node, is_a, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, CantRebuild, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
@@ -119,7 +119,9 @@ class ObjectVariable(CallableVariable):
 def is_type_expression(value: object) -> bool:
     """Whether an object may be part of `int | None`, asked in a way that runs no user code."""
     kind = type(value)
-    return kind in (type, NoneType, *WRITTEN_TYPES) or kind.__module__ in ("typing", "abc", "enum")
+    if is_a(value, type):
+        return type_lookup(kind, "__or__") is type.__dict__["__or__"]
+    return kind in (NoneType, *WRITTEN_TYPES) or kind.__module__ == "typing"
 
 
 class TypeExpressionVariable(ObjectVariable):

@@ -30,6 +30,8 @@ class IdentityVariable(BuiltinObject):
         return True
 
     def hash_key(self, tx: Tracer) -> Any:
+        if self.owner.node is not None:
+            self.unmodelled(tx, "hash()")  # of a number that a dict from elsewhere may hold
         return (IdentityVariable, self.owner)
 
     def sq_length(self, tx: Tracer) -> VariableTracker:

@@ -313,18 +313,18 @@ class UserObjectVariable(VariableTracker):
             tx.break_(UNKNOWN_OPERATION, operation=f"writing the attribute {name!r}", what=self.describe())
         if isinstance(raw, types.MemberDescriptorType) and "__slots__" not in raw.__objclass__.__dict__:
             self.unmodelled(tx, f"writing the attribute {name!r}")  # C code's, which may refuse it
-        if value is None and isinstance(raw, types.MemberDescriptorType):
-            if self.slot(tx, name) is None:
-                tx.raise_(AttributeError, name)
-        elif value is None and self.instance_attribute(tx, name) is None:
-            tx.raise_(AttributeError, f"{abstract.type_name(self.cls)!r} object has no attribute {name!r}")
-        if value is not None and self.cls.__dictoffset__ == 0 and self.in_dict(name):
+        if self.cls.__dictoffset__ == 0 and self.in_dict(name):
             lacks = (
                 f"object has no attribute {name!r}"
                 if raw is ABSENT
                 else f"object attribute {name!r} is read-only"
             )
             tx.raise_(AttributeError, f"{self.cls.__name__!r} {lacks}")
+        if value is None and isinstance(raw, types.MemberDescriptorType):
+            if self.slot(tx, name) is None:
+                tx.raise_(AttributeError, name)
+        elif value is None and self.instance_attribute(tx, name) is None:
+            tx.raise_(AttributeError, f"{abstract.type_name(self.cls)!r} object has no attribute {name!r}")
         self.store_attribute(tx, name, value)
 
     def store_attribute(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:

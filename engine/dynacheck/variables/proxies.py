@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from dynacheck.variables import abstract
-from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import text
 from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.methods import BuiltinMethodVariable
@@ -52,6 +52,14 @@ class MappingProxyVariable(VariableTracker):
     def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
         inner = other.mapping if isinstance(other, MappingProxyVariable) else other
         return self.mapping.tp_richcompare(tx, op, inner)
+
+    def nb_binary(
+        self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker
+    ) -> VariableTracker | object:
+        if op != "|":
+            return NOT_IMPLEMENTED
+        one, other = (v.mapping if isinstance(v, MappingProxyVariable) else v for v in (left, right))
+        return abstract.binary(tx, op, one, other)
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:
         return tx.constant(f"mappingproxy({text(tx, self.mapping)})")

@@ -274,7 +274,7 @@ def is_user_class(cls: type) -> bool:
     return bool(cls.__flags__ & (1 << 9)) and type.__dict__["__module__"].__get__(cls) != "builtins"
 
 
-@wraps(property, staticmethod, classmethod)
+@wraps(property, staticmethod, classmethod, types.GenericAlias)
 def wrap_descriptor(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, Is(value))
     return ObjectVariable(value, node)

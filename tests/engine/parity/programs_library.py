@@ -31,7 +31,8 @@ class Stand:
         return getattr(self.__other, name)
 
 
-STAND = Stand(Point(1))
+STAND, POINT = Stand(Point(1)), Point(1)
+IDS = {id(POINT): "kept"}
 
 
 class Items(dict):
@@ -94,6 +95,7 @@ ROWS = (
     ("types_written", "list[int] == dict[str, int]", 0, 1),
     ("unions_written", "(int | str) == (str | int)", 0, 1),
     ("stand_in", "isinstance(STAND, Point)", 0, 1),
+    ("identity_as_a_key", "(IDS.get(id(POINT)), id(POINT) in IDS)", 0, 1),
     ("mapping_proxy", "types.MappingProxyType({'a': 1})['a']", 0, 1),
     ("members_of_an_enum", "Letter.__members__['A'].name", 0, 1),
     ("items_as_attributes", "Items(a=1)['a']", 0, 1),

@@ -328,11 +328,27 @@ def made_by_a_generator():
     return made.gi_code is numbers.__code__, next(made)
 
 
+OWN, KNOWN = Plain(), [1]
+BY_ID = {id(OWN): "own", id(KNOWN): "known"}
+
+
+def identities_as_keys():
+    made = Plain()
+    own = {id(made): "made"}
+    return (
+        BY_ID[id(OWN)],
+        BY_ID.get(id(KNOWN)),
+        id(made) in BY_ID,
+        own[id(made)],
+        {id(OWN)} == set(list(BY_ID)[:1]),
+    )
+
+
 PROGRAMS = (
     claimed_classes, class_asked_once, excess_arguments, another_class_made, hooks_that_are_descriptors, fallbacks,
     items_as_attributes, names_of_errors, supers_kept, names_of_bound_methods, namespaces, lengths,
     texts_that_are_none, numbers_in_order, rounding, numbers_from_buffers, written_types,
-    getters_named_like_members, made_by_a_generator,
+    getters_named_like_members, made_by_a_generator, identities_as_keys,
 )  # fmt: skip
 
 
