@@ -424,7 +424,7 @@ def handled_as_tuple(tx: Tracer) -> VariableTracker:
     return tx.tuple_of([tx.class_of(error), error, abstract.getattr_(tx, error, "__traceback__")])
 
 
-folds(sys.intern)
+folds(sys.intern, sys.getrecursionlimit)
 
 
 # -- what can't be traced

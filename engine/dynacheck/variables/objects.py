@@ -232,6 +232,12 @@ class UserObjectVariable(VariableTracker):
             return tx.call(tx.property_getter(node, raw), [self])
         if name == "__dict__" and not isinstance(type_lookup(type(raw), "__get__"), types.FunctionType):
             return tx.instance_dict(self)
+        if (
+            self.base is not None
+            and isinstance(raw, (types.MemberDescriptorType, types.GetSetDescriptorType))
+            and raw.__objclass__ is self.base.get_type()
+        ):
+            return self.base.tp_getattro(tx, name)  # `default_factory`, `maxlen`
         if isinstance(raw, types.MemberDescriptorType):
             found = self.slot(tx, name)
             if found is None:

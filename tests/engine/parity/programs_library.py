@@ -88,6 +88,8 @@ ROWS = (
     ("repr_of_a_dataclass", "repr(Point(1))", 1, 1),
     ("method_of_a_text_enum", "Letter.A.upper()", 1, 1),
     ("full_argument_list", "inspect.getfullargspec(joined).args", 0, 1),
+    ("signature_shown", "str(inspect.signature(joined))", 0, 1),
+    ("signature_bound", "inspect.signature(joined).bind(1, d=3).args", 0, 1),
     ("bound_wrongly", "called(joined)", 1, 1),
     ("path_parts", "len((pathlib.PurePosixPath('a') / 'b').parts)", 0, 1),
     ("path_joined", "os.path.join('a', 'b')", 0, 1),
