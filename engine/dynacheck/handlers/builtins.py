@@ -14,7 +14,7 @@ from dynacheck.guards import Is
 from dynacheck.handlers.folding import fold_call, folds
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import FRAME_INSPECTION, PRINT, UNKNOWN_CALL, Reason
-from dynacheck.sources import ABSENT, type_lookup
+from dynacheck.sources import ABSENT, is_a, type_lookup
 from dynacheck.variables import abstract, classes
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
@@ -34,6 +34,7 @@ from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.results import fold, python_value
 from dynacheck.variables.sequences import ListVariable, TupleVariable, sort
 from dynacheck.variables.symbolic import SymNumberVariable
+from dynacheck.variables.wrap import is_user_class
 from dynacheck.versions import PY312
 
 Arg = VariableTracker
@@ -331,13 +332,13 @@ def _matches(tx: Tracer, kind: type, wanted: Arg, obj: Arg | None, function: str
     if isinstance(wanted, TupleVariable):
         return any(_matches(tx, kind, w, obj, function) for w in wanted.items(tx))
     cls = abstract.python_object(wanted)
-    if not isinstance(cls, (type, types.UnionType)):
+    if not is_a(cls, (type, types.UnionType)):
         hooks = (f"__{function[2:]}check__", "__bases__", "__getattr__")
         if cls is ABSENT or any(type_lookup(type(cls), hook) is not ABSENT for hook in hooks):
             wanted.unmodelled(tx, f"{function}()")
         kinds, plural = ("class", "classes") if function == "issubclass" else ("type", "types")
         tx.raise_(TypeError, f"{function}() arg 2 must be a {kinds}, a tuple of {plural}, or a union")
-    classes = cls.__args__ if isinstance(cls, types.UnionType) else (cls,)
+    classes = cls.__args__ if is_a(cls, types.UnionType) else (cls,)
     if any(type(c) is types.GenericAlias for c in classes):
         tx.raise_(TypeError, f"{function}() argument 2 cannot be a parameterized generic")
     return any(_is_kind(tx, kind, c, obj) for c in classes)
@@ -448,8 +449,10 @@ def _breaks(function: Callable[..., Any], reason: Reason, field: str) -> None:
 def names(tx: Tracer, *objects: Arg) -> VariableTracker:
     if not objects:
         return tx.break_(FRAME_INSPECTION, call="dir()")
+    if len(objects) > 1:
+        return fold(tx, dir, *[None] * len(objects))
     real = objects[0].realize(tx)
-    if isinstance(real, ObjectVariable) and isinstance(real.value, type):
+    if isinstance(real, ObjectVariable) and isinstance(real.value, type) and not is_user_class(real.value):
         return fold(tx, dir, real.value)
     try:
         return fold(tx, dir, python_value(tx, real))

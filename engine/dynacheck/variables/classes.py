@@ -67,7 +67,9 @@ class PythonModuleVariable(CallableVariable):
             return tx.object(getattr(self.value, name))
         if self.node is not None:
             tx.guard_absent(self.node.child(DictAttr(name)))
-        tx.raise_(AttributeError, f"module {self.value.__name__!r} has no attribute {name!r}")
+        own = (instance_dict(self.value) or {}).get("__name__")
+        which = f"module {own!r}" if isinstance(own, str) else "module"
+        tx.raise_(AttributeError, f"{which} has no attribute {name!r}")
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         self.attrs[name] = value
@@ -257,8 +259,8 @@ class SuperVariable(VariableTracker):
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         owner, is_class = self.owner, self.of_class
-        mro = self.kind.__mro__
-        for c in mro[mro.index(self.start) + 1 :]:
+        mro = self.kind.__mro__ or ()  # none yet while it is computed
+        for c in mro[mro.index(self.start) + 1 :] if mro else ():
             stored = class_writes.stored_in(tx, c, name)
             if stored is not None:
                 return class_writes.bound(tx, stored, None if is_class else owner, name)
@@ -275,7 +277,7 @@ class SuperVariable(VariableTracker):
                     tx.unwrap_method(node, raw), owner if is_class else tx.class_of(owner)
                 )
             if isinstance(raw, property):
-                return tx.call(tx.property_getter(node, raw), [owner])
+                return tx.wrap(node) if is_class else tx.call(tx.property_getter(node, raw), [owner])
             if isinstance(raw, types.BuiltinFunctionType):
                 return ObjectVariable(raw)  # __new__ of a builtin base
             if isinstance(

@@ -6,7 +6,7 @@ import enum
 import operator
 from types import FunctionType
 
-from dynacheck.sources import type_lookup
+from dynacheck.sources import TypeAttr, type_lookup
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 from dynacheck.variables.classes import ClassVariable
 from dynacheck.variables.coerce import natively
@@ -34,8 +34,10 @@ class EnumClassVariable(ClassVariable):
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         if name == "__members__":
-            members = [(tx.constant(k), tx.object(v)) for k, v in self.value._member_map_.items()]
-            return MappingProxyVariable(DictVariable.of(tx, members))
+            # it grows while the class is made, which runs code of the user's
+            members = tx.wrap(tx.class_node(self.value).child(TypeAttr("_member_map_"))).realize(tx)
+            assert isinstance(members, DictVariable)
+            return MappingProxyVariable(members)
         return super().tp_getattro(tx, name)
 
     def tp_iter(self, tx: Tracer) -> VariableTracker:
@@ -44,7 +46,7 @@ class EnumClassVariable(ClassVariable):
 
     def sq_length(self, tx: Tracer) -> VariableTracker:
         self._own(tx, "__len__", "len()")
-        return fold(tx, len, self.value)
+        return tx.wrap(tx.class_node(self.value).child(TypeAttr("_member_names_"))).realize(tx).sq_length(tx)
 
     def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
         self._own(tx, "__getitem__", "indexing")

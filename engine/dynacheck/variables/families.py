@@ -167,6 +167,8 @@ def wrap_super(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 
 
 def _super(tx: Tracer, node: Node, value: Any, owner: VariableTracker) -> VariableTracker:
+    if not issubclass(SuperVariable(value.__thisclass__, owner).kind, value.__thisclass__):
+        tx.break_(reasons.UNKNOWN_VALUE, what="super", why="its object only claims to be of the class")
     tx.guard(node, TypeIs(super))
     tx.guard(node.child(CAttr("__thisclass__")), Is(value.__thisclass__))
     return SuperVariable(value.__thisclass__, owner, node if value.__self__ is not None else None)

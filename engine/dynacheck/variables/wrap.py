@@ -122,7 +122,7 @@ def _by_kind(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     return wrap_user_object(tx, node, value)
 
 
-_HOOKS: Final = ("__getattribute__", "__setattr__", "__delattr__", "__getattr__")
+_HOOKS: Final = ("__getattribute__", "__setattr__", "__delattr__")
 
 
 def _has_hook(cls: type, name: str) -> bool:
