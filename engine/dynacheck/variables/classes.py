@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE
-from dynacheck.sources import ABSENT, DictAttr, Node, TypeAttr, instance_dict, type_lookup
+from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, instance_dict, type_lookup
 from dynacheck.variables import abstract, class_writes
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import (
@@ -135,13 +135,10 @@ class ClassVariable(ObjectVariable):
     def _meta_descriptor(self, tx: Tracer, name: str, raw: object) -> VariableTracker:
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
             return tx.constant(getattr(self.value, name))
-        if name in ("__mro__", "__bases__"):
-            found = getattr(self.value, name)  # no MRO yet while it is computed
-            return tx.constant(None) if found is None else tx.tuple_of([tx.class_variable(c) for c in found])
+        if name in ("__mro__", "__bases__", "__base__"):
+            return tx.wrap(tx.class_node(self.value).child(CAttr(name)))  # they may be set
         if name == "__class__":
             return tx.class_variable(type(self.value))
-        if name == "__base__":
-            return tx.class_variable(self.value.__base__)
         if isinstance(raw, property):
             return tx.call(
                 tx.property_getter(tx.class_node(type(self.value)).child(TypeAttr(name)), raw), [self]

@@ -380,3 +380,22 @@ def test_no_warning_is_given_twice(recwarn):
         run(torch.ones(3))
         found.append([str(w.message)[:60] for w in recwarn])
     assert len(found[0]) == 2 and found[1] == found[0]
+
+
+def test_bases_that_are_set_are_noticed():
+    class One(Plain):
+        pass
+
+    class Other(Plain):
+        pass
+
+    class Derived(One):
+        pass
+
+    def fn(x):
+        return x + 1, Derived.__bases__, [c.__name__ for c in Derived.__mro__]
+
+    compiled = dynacheck.compile(fn, backend="eager")
+    for base in (One, Other, Other):
+        Derived.__bases__ = (base,)
+        assert repr(compiled(torch.ones(1))) == repr(fn(torch.ones(1)))
