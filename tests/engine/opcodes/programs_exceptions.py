@@ -232,11 +232,6 @@ def custom_shown():
 
 
 @program
-def custom_missing_argument():
-    raise Custom
-
-
-@program
 def exception_attributes():
     e = ValueError("x")
     e.extra = 5

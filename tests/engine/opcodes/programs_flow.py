@@ -121,22 +121,6 @@ def defaults():
 
 
 @program
-def missing_argument():
-    def f(a, b):
-        return a
-
-    return f(1)
-
-
-@program
-def unexpected_keyword():
-    def f(a):
-        return a
-
-    return f(1, b=2)
-
-
-@program
 def star_arguments_error():
     def f(*a):
         return a
