@@ -57,10 +57,9 @@ SCOPE = {**globals()}
 exec("import bisect, collections, copy, functools, heapq, inspect, itertools", SCOPE)
 exec("import operator, os, pathlib, statistics, sys, types, uuid", SCOPE)
 
-# name, expression, whether torch breaks there, entries
+# name, expression, how often torch breaks there, entries
 ROWS = (
     ("eval_of_a_literal", "eval('1 + 2')", 0, 1),
-    ("eval_of_nonsense", "called(eval, '1 +')", 0, 1),
     ("dir_of_a_list", "len(dir([]))", 0, 1),
     ("length_hint", "operator.length_hint([1])", 0, 1),
     ("count_of", "operator.countOf([1, 1], 1)", 0, 1),
@@ -68,9 +67,9 @@ ROWS = (
     ("operator_call", "operator.call(max, 1, 2)", 1, 1),
     ("bytes_of_numbers", "bytes([1, 2])", 1, 1),
     ("interned", "sys.intern('a')", 0, 1),
-    ("combinations_repeated", "list(itertools.combinations_with_replacement([1, 2], 2))", 1, 2),
+    ("combinations_repeated", "list(itertools.combinations_with_replacement([1, 2], 2))", 2, 2),
     ("groups_by_keyword", "[k for k, g in itertools.groupby([1, 2], key=lambda v: v)]", 0, 1),
-    ("compared_keys", "sorted([2, 1], key=functools.cmp_to_key(lambda a, b: a - b))", 1, 2),
+    ("compared_keys", "sorted([2, 1], key=functools.cmp_to_key(lambda a, b: a - b))", 2, 2),
     ("heapified", "heapq.nlargest(2, [1, 4, 3])", 1, 1),
     ("bisected", "bisect.bisect_left([1, 3, 5], 3)", 1, 1),
     ("mean_of_numbers", "statistics.mean([1, 2, 3])", 1, 1),
