@@ -15,10 +15,41 @@ LINES: Final = "traces lines with sys.settrace: those of a rewritten frame are o
 SIZES: Final = "sizes of objects: one that is rebuilt may be of another size"
 STRINGS: Final = "identity of equal strings, which is CPython's affair"
 UNRAISABLE: Final = "an error that CPython can only print"
+COUNTS: Final = "counts the objects that are alive: the engine makes some of its own"
+MODULE_CLASS: Final = "a module whose class is changed"
+METACLASS: Final = "a metaclass with code of its own where classes keep the name of their module"
+ENDED: Final = "the line that a frame stopped at, of a frame that is rewritten"
+ALIASES: Final = "compares a union of typing's with a written one by sets of their parts"
 KEYS: Final = "a dict's keys compare by code of the user's, which looking for a key while translating runs"
 BUILTINS: Final = "replaces builtins.len, which the engine itself calls"
 
 EXPECTED: Final[dict[str, dict[str, str]]] = {
+    "test_class": {"ClassTests.testDel": LIFETIME},
+    "test_copy": {"TestCopy.test_*copy_weak*dict": LIFETIME},
+    "test_descr": {
+        "ClassPropertiesAndMethods.test_cycle_through_dict": LIFETIME,
+        "ClassPropertiesAndMethods.test_delete_hook": LIFETIME,
+        "ClassPropertiesAndMethods.test_object_class_assignment_between_*": MODULE_CLASS,
+        "ClassPropertiesAndMethods.test_remove_subclass": LIFETIME,
+        "ClassPropertiesAndMethods.test_slots": COUNTS,
+        "ClassPropertiesAndMethods.test_subtype_resurrection": LIFETIME,
+        "ClassPropertiesAndMethods.test_vicious_descriptor_nonsense": KEYS,
+        "ClassPropertiesAndMethods.test_weakrefs": LIFETIME,
+        "MiscTests.test_type_lookup_mro_reference": KEYS,
+        "SharedKeyTests.test_subclasses": SIZES,
+    },
+    "test_enum": {"TestSpecial.test_missing_exceptions_reset": LIFETIME},
+    "test_exceptions": {
+        "ExceptionTests.testExceptionCleanupState": LIFETIME,
+        "ExceptionTests.test_3114": LIFETIME,
+        "ExceptionTests.test_generator_*_cleanup_exc_state": LIFETIME,
+        "PEP626Tests.test_lineno_after_other_except": ENDED,
+        "PEP626Tests.test_lineno_in_try": ENDED,
+    },
+    "test_types": {
+        "UnionTests.test_or_type_operator_with_bad_module": METACLASS,
+        "UnionTests.test_union_parameter_substitution": ALIASES,
+    },
     "test_yield_from": {"TestPEP380Operation.test_broken_getattr_handling": UNRAISABLE},
     "test_patma": {"TestTracing.*": LINES},
     "test_scope": {"ScopeTests.testCellLeak": LIFETIME, "ScopeTests.testLeaks": LIFETIME},
@@ -35,3 +66,10 @@ EXPECTED: Final[dict[str, dict[str, str]]] = {
     },
     "test_operator": {"COperatorTestCase.test_is*": STRINGS},
 }
+
+TOO_LONG: Final[dict[str, tuple[str, ...]]] = {
+    "test_builtin": ("BuiltinTest.test_filter_dealloc",),
+    "test_complex": ("ComplexTest.test_truediv",),
+    "test_math": ("MathTests.testFactorial", "MathTests.testFsum", "MathTests.testRemainder"),
+}
+"""Tests that aren't run: their loops of many thousand rounds take too long when they are interpreted."""
