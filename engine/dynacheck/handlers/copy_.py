@@ -13,9 +13,10 @@ from dynacheck.reasons import UNKNOWN_CALL
 from dynacheck.sources import type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.defaultdicts import DefaultDictVariable
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.functions import BoundMethodVariable, CallableVariable, ObjectMethodVariable
-from dynacheck.variables.mappings import DefaultDictVariable, DictVariable, OrderedDictVariable
+from dynacheck.variables.mappings import DictVariable, OrderedDictVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SequenceVariable, TupleVariable
 from dynacheck.variables.sets import AbstractSetVariable, FrozenSetVariable
