@@ -122,7 +122,6 @@ for _constructor in (torch.device, torch.promote_types, torch._C._nn._parse_to):
     _constant_constructor(_constructor)
 
 
-
 class InfoVariable(CallableVariable):
     """`torch.finfo` or `torch.iinfo`."""
 
