@@ -321,7 +321,7 @@ def is_instance(tx: Tracer, obj: Arg, class_or_tuple: Arg, /) -> VariableTracker
 def is_subclass(tx: Tracer, cls: Arg, class_or_tuple: Arg, /) -> VariableTracker:
     kind = abstract.python_class(cls)
     if kind is None:
-        if abstract.has(cls, "__bases__") or abstract.has(cls, "__getattr__"):
+        if abstract.has(tx, cls, "__bases__") or abstract.has(tx, cls, "__getattr__"):
             cls.unmodelled(tx, "issubclass()")  # an object that stands for a class
         tx.raise_(TypeError, "issubclass() arg 1 must be a class")
     return tx.constant(_matches(tx, kind, class_or_tuple, None, "issubclass"))
