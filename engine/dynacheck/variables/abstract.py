@@ -521,9 +521,6 @@ def delitem(tx: Tracer, v: VariableTracker, key: VariableTracker) -> None:
     value.mp_ass_subscript(tx, key, None)
 
 
-# -- attributes and text
-
-
 def getattr_(tx: Tracer, v: VariableTracker, name: str) -> VariableTracker:
     """`v.name`; an AttributeError that doesn't say of what is told (`PyObject_GetAttr`)."""
     value = v.realize(tx)
@@ -537,10 +534,10 @@ def getattr_(tx: Tracer, v: VariableTracker, name: str) -> VariableTracker:
 def tell_of(tx: Tracer, observed: ObservedException, name: str, value: VariableTracker) -> None:
     """Note in an AttributeError that doesn't say so which attribute of which object was asked for."""
     exception: Any = observed.exception
-    if raised(observed, AttributeError) and hasattr(exception, "set_part"):
-        if all(is_none(tx, exception.part(tx, part)) for part in ("name", "obj")):
-            exception.set_part(tx, "name", tx.constant(name))
-            exception.set_part(tx, "obj", value)
+    known = raised(observed, AttributeError) and hasattr(exception, "set_part")
+    if known and all(is_none(tx, exception.part(tx, part)) for part in ("name", "obj")):
+        for part, told in (("name", tx.constant(name)), ("obj", value)):
+            exception.set_part(tx, part, told)
 
 
 def getattr_default(tx: Tracer, v: VariableTracker, name: str, default: VariableTracker) -> VariableTracker:
