@@ -132,7 +132,7 @@ _row("attribute", lambda w, x: x + 1 if w.kind == "whole" else x - 1,
 _row(
     "value_branch",
     lambda x: x + 1 if x.sum() > 0 else x - 1,
-    lambda: [(two(3),), (two(3),)],
+    lambda: [(two(3).abs(),)] * 2,
     graphs=2,
     breaks=1,
 )
