@@ -73,7 +73,8 @@ class SubgraphRecorder(GraphRecorder):
                     self._emit(symbol, None)
 
     def _emit(self, expr: Any, line: Lines) -> torch.fx.Node:
-        if expr.is_Symbol and expr not in self._symbols and expr not in self._sized:
+        made_here = expr in self._sized and self.env is not None and not any(self.env.symbol_sources(expr))
+        if expr.is_Symbol and expr not in self._symbols and not made_here:
             outer = self.parent._emit(expr, line)
             if outer not in self.lifted:
                 assert self.env is not None
