@@ -18,6 +18,7 @@ import pytest
 import torch
 from dynacheck import config, events, reasons
 from dynacheck.translate import translate
+from torch._higher_order_ops import while_loop
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
@@ -224,10 +225,7 @@ def escaped_value():
 
 @gives(reasons.FUNCTION_FORM)
 def function_form():
-    def contexts():
-        return contextlib.nullcontext(), contextlib.nullcontext()
-
-    run(lambda x: checkpoint(torch.sin, x, use_reentrant=False, context_fn=contexts), X)
+    run(lambda x: while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (0, x)), X)
 
 
 @gives(reasons.PYTHON_RESULT)
