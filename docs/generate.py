@@ -1,6 +1,7 @@
 """Writes the reference pages that follow from the code, and into other pages what their commands print.
 
-`--check` only says which pages aren't up to date.
+`--check` only says which pages aren't up to date. A page in which only times differ stays as it is; `--times`, for
+an idle machine, writes these too.
 
 Run it from the repository's root: `python docs/generate.py`.
 """
@@ -289,7 +290,7 @@ if sys.version_info[:2] == (3, 11):  # other versions have other functions
     PAGES["support.md"] = supported
 
 
-def main(check: bool) -> int:
+def main(check: bool, times: bool) -> int:
     stale = []
     wanted = {HERE / name: NOTE + page() for name, page in PAGES.items()}
     wanted[HERE / "schema.json"] = json.dumps(_schema.DOCUMENT, indent=2) + "\n"
@@ -297,7 +298,7 @@ def main(check: bool) -> int:
         wanted |= zip(SHOWN, pool.map(lambda path: shown.filled(path.read_text()), SHOWN))
     for path, text in wanted.items():
         have = path.read_text() if path.exists() else ""
-        if not (shown.same(have, text) if path in SHOWN else have == text):
+        if not (shown.same(have, text) if path in SHOWN and not times else have == text):
             stale.append(path.name)
             if not check:
                 path.write_text(text)
@@ -307,4 +308,4 @@ def main(check: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main("--check" in sys.argv[1:]))
+    sys.exit(main("--check" in sys.argv[1:], "--times" in sys.argv[1:]))
