@@ -71,7 +71,7 @@ class StandInModule(types.ModuleType):
     __path__: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") and name != "__future__":  # a module of torch
             raise AttributeError(name)
         made = _undecorated if name in DECORATORS else _class(name)
         setattr(self, name, made)
