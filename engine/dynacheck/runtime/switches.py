@@ -40,13 +40,14 @@ class Switches:
         return "settings" in self._reasons
 
     def look_for_torch(self) -> None:
-        """Find torch's stance once its compiler is loaded; until then every call comes here."""
+        """Find torch's stance once its compiler is loaded; until then every call comes here, and whenever the stance is
+        another object, which may say the same."""
         module = sys.modules.get(_EVAL_FRAME)
         stance = getattr(module, "_stance", None)
-        if module is None or stance is None or self.loaded:
+        if module is None or stance is None or stance is self.default:
             return
         self.torch = module.__dict__
-        if getattr(stance, "stance", None) == "default":
+        if getattr(stance, "stance", None) == "default" and getattr(stance, "backend", None) is None:
             self.default = stance
             self.loaded = True
             self.plain = not self._reasons

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import dynacheck
@@ -165,3 +166,33 @@ def test_bad_stances():
         set_stance("eager")
     with pytest.raises(ValueError, match="force_backend"):
         set_stance("force_eager", force_backend="eager")
+
+
+def frames_of_a_call(compiled, x):
+    """What runs in Python at a call."""
+    ran = []
+    sys.setprofile(
+        lambda frame, event, arg: ran.append(frame.f_code.co_qualname) if event == "call" else None
+    )
+    try:
+        compiled(x)
+    finally:
+        sys.setprofile(None)
+    return ran
+
+
+def test_a_stance_of_torchs_that_says_the_same_costs_no_call_more(compiled, x):
+    """torch makes an object per `set_stance`: one that says `default` is as good as the first."""
+    torch.compile(f, backend="eager")(x)
+    compiled(x)
+    for change in (
+        lambda: None,
+        lambda: torch.compiler.set_stance("default"),
+        torch.compiler.set_stance("force_eager")(lambda: compiled(x)),
+    ):
+        change()
+        compiled(x)  # the first looks
+        assert "Compile.__call__" not in frames_of_a_call(compiled, x)
+    with torch.compiler.set_stance("default", force_backend="eager"):
+        compiled(x)
+        assert "Compile.__call__" in frames_of_a_call(compiled, x)
