@@ -213,7 +213,9 @@ def _kind(field: dict[str, Any]) -> str:
 
 def causes() -> str:
     """Reasons of breaks and skips, kinds of recompiles."""
-    rows = [(f"`{r.id}`", r.title, r.text, r.hint, support.example(r.id)) for r in reasons.all_reasons()]
+    rows = [
+        (f"[`{r.id}`](reasons.md#{r.id.lower()})", r.title, r.text, r.hint) for r in reasons.all_reasons()
+    ]
     kinds = [(f"`{kind}`", hint_for(events.ChangeRow(kind, "x", "x", 1, 2))) for kind in KINDS]
     return "\n".join(
         [
@@ -223,21 +225,40 @@ def causes() -> str:
             "",
             "- `break:<reason>@<file>:<function>`",
             "- `recompile:<kind>:<source>@<file>:<function>`",
-            "- `eager:<limit, skip, stance or raised>@<file>:<function>`",
+            "- `eager:<limit, skip, stance, raised or fault>@<file>:<function>`",
             "- `nothing-compiled`",
             "",
             "## Reasons",
             "",
             "DC1xx: the graph breaks. DC2xx: the frame is given up. DC3xx: the frame is left alone by rule.",
+            "[Each with a program](reasons.md) that gives it.",
             "",
-            _table(
-                ("id", "reason", "text", "what to do", "for example, in a function of a tensor `x`"), rows
-            ),
+            _table(("id", "reason", "text", "what to do"), rows),
             "## Kinds of recompiles",
             "",
             _table(("kind", "what to do"), kinds),
         ]
     )
+
+
+def examples() -> str:
+    """A program for each reason, and what it says."""
+    lines = [
+        "# Reasons, with examples",
+        "",
+        "A program for each [reason](causes.md) of a graph break, of giving a frame up and of leaving it alone, and",
+        "what is said of it when it runs as `model.py`. In all of them:",
+        "",
+        "```python",
+        "x = torch.arange(4.0)",
+        'compiled = functools.partial(dynacheck.compile, backend="eager")',
+        "```",
+        "",
+    ]
+    for reason in reasons.all_reasons():
+        torchs = f" torch.compile calls it “{reason.torch}”." if reason.torch else ""
+        lines += [f"## {reason.id}", "", f"**{reason.title}**.{torchs}", "", support.program(reason)]
+    return "\n".join(lines)
 
 
 def supported() -> str:
@@ -288,6 +309,7 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 if sys.version_info[:2] == (3, 11):  # other versions have other functions
     PAGES["support.md"] = supported
+    PAGES["reasons.md"] = examples
 
 
 def main(check: bool, times: bool) -> int:

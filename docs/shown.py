@@ -20,7 +20,7 @@ WIDTH = "100"
 PROGRAMS = {"pytest": ("-m", "pytest", "-p", "no:cacheprovider", "--no-header"), "python": ()}
 
 
-def run(command: str, folder: Path) -> str:
+def run(command: str, folder: Path, python: str = sys.executable) -> str:
     """What a command of a page prints."""
     program, *args = shlex.split(command.removeprefix("$ "))
     if program not in PROGRAMS:
@@ -29,7 +29,7 @@ def run(command: str, folder: Path) -> str:
     env = {name: value for name, value in os.environ.items() if not name.startswith(ignored)}
     env |= {"COLUMNS": WIDTH, "NO_COLOR": "1"}
     found = subprocess.run(
-        [sys.executable, *PROGRAMS[program], *args],
+        [python, *PROGRAMS[program], *args],
         cwd=folder, env=env, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if found.returncode not in (0, 1):  # of pytest, 1: tests failed, which pages may show
@@ -40,19 +40,25 @@ def run(command: str, folder: Path) -> str:
 def filled(page: str) -> str:
     """The page with what its commands print now."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        return filled_in(Path(name), page)
 
-        def block(match: re.Match[str]) -> str:
-            language, body = match.groups()
-            file = FILE.match(body)
-            if language == "console":
-                command = body.splitlines()[0]
-                return f"```console\n{command}\n{run(command, folder)}\n```"
-            if file:
-                (folder / file.group(1)).write_text(body[file.end() :])
-            return match.group()
 
-        return BLOCK.sub(block, page)
+def filled_in(folder: Path, page: str, python: str = sys.executable) -> str:
+    """The same, with the page's files left in a folder."""
+
+    def block(match: re.Match[str]) -> str:
+        language, body = match.groups()
+        file = FILE.match(body)
+        if language == "console":
+            command = body.splitlines()[0]
+            return f"```console\n{command}\n{run(command, folder, python)}\n```"
+        if file:
+            path = folder / file.group(1)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(body[file.end() :])
+        return match.group()
+
+    return BLOCK.sub(block, page)
 
 
 def runs(page: str) -> bool:

@@ -1,18 +1,25 @@
-"""What the engine translates, found by asking it: opcodes by version, builtins, an example of each reason."""
+"""What the engine translates, found by asking it: opcodes by version, builtins, a program for each reason."""
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import itertools
+import linecache
 import logging
 import os
 import sys
+import sysconfig
+import textwrap
 from typing import Any
+from unittest import mock
 
 import dynacheck
+import programs
 import torch
 import torch.utils.checkpoint
+from dynacheck import events, reasons
 from dynacheck.handlers import registry
 from dynacheck.opcodes.known import OPCODES
 from dynacheck.opcodes.table import FIRST, LAST, UNSUPPORTED, table
@@ -89,29 +96,6 @@ BUILTINS = {  # an expression with each, over a tensor x
     "__import__": "__import__('math').pi",
 }
 
-EXAMPLES = {  # lines of a function of a tensor x that give each reason
-    "DC101": ["if x.sum() > 0:", "    x = x * 2"],
-    "DC102": ["x = x / x.max().item()"],
-    "DC103": ["print(x.shape)"],
-    "DC104": ["torch._dynamo.graph_break()"],
-    "DC105": ["x = disabled(x)  # @torch.compiler.disable"],
-    "DC107": ["open(os.devnull).close()"],
-    "DC112": ["x = x[x > 0]"],
-    "DC115": ["x = recurrent(x)[0]  # torch.nn.GRU"],
-    "DC116": ["with open(os.devnull):", "    x = x + 1"],
-    "DC117": ["logging.getLogger('a').info('%s', x.shape)"],
-    "DC118": ["(x * weight).sum().backward()"],
-    "DC119": ["sys._getframe().f_lineno"],
-    "DC122": ["x = x.to_sparse().to_dense()"],
-    "DC127": ["x = x + torch.ones(3, 4, requires_grad=True)"],
-    "DC128": ["x = (x + 1).resize_(2, 2)"],
-    "DC201": ["raise ValueError('no')"],
-    "DC202": ["for _ in range(2):", "    print(x.shape)", "    x = x + 1"],
-    "DC203": ["try:", "    print(x.shape)", "except ValueError:", "    x = x + 1"],
-    "DC204": ["with manager():", "    print(x.shape)"],
-    "DC304": ["return x.shape[0]"],
-}
-
 
 class _Base:
     def told(self) -> str:
@@ -140,16 +124,6 @@ class Thing(_Base):
         return a + b
 
 
-@torch.compiler.disable
-def _disabled(x: torch.Tensor) -> torch.Tensor:
-    return x + 1
-
-
-@contextlib.contextmanager
-def _manager() -> Any:
-    yield
-
-
 _numbers = itertools.count()
 
 
@@ -158,8 +132,6 @@ def _report(lines: list[str]) -> Any:
     file = f"<doctest support {next(_numbers)}>"
     names: dict[str, Any] = {
         "torch": torch, "os": os, "sys": sys, "logging": logging, "Thing": Thing, "thing": Thing(),
-        "disabled": _disabled, "manager": _manager, "recurrent": torch.nn.GRU(4, 4),
-        "weight": torch.ones(4, requires_grad=True),
     }  # fmt: skip
     exec(compile("def f(x):\n" + "".join(f"    {line}\n" for line in lines), file, "exec"), names)
     dynacheck.reset()
@@ -172,20 +144,53 @@ def _report(lines: list[str]) -> Any:
     return report
 
 
-def example(reason: str) -> str:
-    """Lines that give a reason, after seeing that they do; nothing if there are none.
+def program(reason: reasons.Reason) -> str:
+    """A program that gives a reason, and what a report says of it, after seeing that it does.
 
     Raises:
-        AssertionError: they give another.
+        AssertionError: it gives another, or there is no program.
     """
-    lines = EXAMPLES.get(reason)
-    if lines is None:
-        return ""
-    body = lines if lines[-1].startswith(("return", "raise")) else [*lines, "return x * 2"]
-    report = _report(body)
-    found = [r.reason for r in (*report.graph_breaks, *report.skipped)]
-    assert reason in found, (reason, lines, found)
-    return "<br>".join(f"`{line}`".replace("`    ", "&emsp;`") for line in lines)
+    assert reason.id in programs.PROGRAMS, f"add a program that gives {reason.id} to docs/programs.py"
+    lines = inspect.getsource(programs.PROGRAMS[reason.id]).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("def ")) + 1
+    text = textwrap.dedent("\n".join(lines[start:])).replace("  # noqa: B018", "")
+    file = os.path.join(os.getcwd(), "model.py")  # which isn't there, and is named in keys
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    seen: list[events.Event] = []
+    dynacheck.reset()
+    logs = [logging.getLogger(name) for name in ("dynacheck", "torch")]
+    events.observers.add(seen.append)
+    try:
+        with (
+            dynacheck.observe() as report,
+            dynacheck.configured(raise_internal_errors=False),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+            mock.patch.multiple(logs[0], disabled=True),
+            mock.patch.multiple(logs[1], disabled=True),
+        ):
+            exec(compile(text, file, "exec"), dict(vars(programs)))
+    finally:
+        events.observers.remove(seen.append)
+        del linecache.cache[file]
+    given = [event for event in seen if getattr(event, "reason", None) == reason.id]
+    assert given, (reason.id, text, seen)
+    return f"```python\n{text}\n```\n\n```text\n{_told(reason, report, given)}\n```\n"
+
+
+def _told(reason: reasons.Reason, report: Any, given: list[Any]) -> str:
+    """The row of a report about a reason; what an event says where no row is about it."""
+    rows = [b for b in report.graph_breaks if b.reason == reason.id]
+    if rows:
+        row = rows[0]
+        hint = [f"  hint: {row.hint}"] if row.hint else []
+        return "\n".join([f"{row.file}:{row.line} in {row.function}: {row.title}", f"    {row.text}",
+                          f"  {row.message}", *hint, f"  key: {row.cause}"])  # fmt: skip
+    told = [e.message for e in given if getattr(e, "message", "")]
+    keys = [f"  key: {run.cause}" for run in report.eager_runs][:1]
+    text = told[0] if told else reason.title
+    stdlib = sysconfig.get_path("stdlib") + os.sep
+    return "\n".join([text.replace(stdlib, ""), *keys])
 
 
 def builtins() -> list[tuple[str, str, str]]:

@@ -159,7 +159,7 @@ RAISE_IN_TRY = Reason(
     "move the operator out of the try block, or what writes or draws behind it", "",
 )  # fmt: skip
 TENSOR_KIND = Reason(
-    "DC122", "tensor kind the engine can't model", "A {what} tensor can't be modelled.",
+    "DC122", "tensor kind the engine can't model", "{what} can't be modelled.",
     "keep it out of the compiled function", "Unsupported tensor",
 )  # fmt: skip
 FUNCTION_SIDE_EFFECT = Reason(

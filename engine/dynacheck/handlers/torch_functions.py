@@ -282,7 +282,7 @@ def sdpa_kernel(
     lazy=True,
 )
 def quantize(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
-    tx.break_(TENSOR_KIND, what="quantized")
+    tx.break_(TENSOR_KIND, what="A quantized tensor")
 
 
 @handles(torch._has_compatible_shallow_copy_type)

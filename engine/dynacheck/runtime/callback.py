@@ -78,7 +78,7 @@ def _left_alone(func: FunctionType, args: tuple[Any, ...], state: _C.CodeState) 
             state.skip_recursive = True
         else:
             state.skip = True
-        _tell_left_alone(code, reasons.DISABLED, what=code.co_qualname)
+        _tell_left_alone(code, reasons.DISABLED, what=func.__qualname__)
         return True
     if why is not None:
         state.skip = True

@@ -178,11 +178,11 @@ def wrap_tensor(tx: Tracer, node: Node, value: torch.Tensor) -> VariableTracker:
     plain = cls in (torch.Tensor, nn.Parameter) or _is_plain_parameter(value)
     plain = plain or can_trace(cls)
     if not plain and not can_model(cls):
-        tx.break_(reasons.TENSOR_KIND, what=cls.__name__)
+        tx.break_(reasons.TENSOR_KIND, what=f"A tensor of class {cls.__name__}")
     try:
         return tx.wrap_tensor(node, value) if plain else tx.wrap_subclass(node, value)
     except UnsupportedTensor as error:
-        tx.break_(reasons.TENSOR_KIND, what=error.reason)
+        tx.break_(reasons.TENSOR_KIND, what=error.reason[:1].upper() + error.reason[1:])
 
 
 def _is_plain_parameter(value: torch.Tensor) -> bool:
