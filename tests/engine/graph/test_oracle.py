@@ -341,7 +341,7 @@ def test_attention_switches_are_part_of_the_key():
         (torch.masked_select, (torch.ones(3), torch.ones(3) > 0)),
         (torch.tensor_split, (torch.ones(6), torch.tensor([2, 4]))),
     ],
-    ids=str,
+    ids=["item", "tolist", "nonzero", "bool", "getitem", "unique", "masked_select", "tensor_split"],
 )
 def test_results_that_depend_on_data(target, args, oracle):
     op = "call_method" if isinstance(target, str) else "call_function"
