@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, ClassVar, Protocol, TypeGuard, TypeVar, cast
@@ -78,6 +78,12 @@ class Accessor:
 
     __slots__ = ()
     native_op: ClassVar[str]
+
+    @property
+    def step(self) -> Hashable:
+        """What the trie finds the step by. Most are asked for by kind and name far more often than they are new:
+        these go without an object, and without hashing and comparing in Python."""
+        return self
 
     def native(self) -> tuple[object, ...]:
         """Operands of the native accessor."""
@@ -264,10 +270,14 @@ def instance_dict(obj: object) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Attribute(Accessor):
+class Attribute(Accessor):
     """A step named like an attribute; unless it says otherwise, rewritten code loads it as one."""
 
     name: str
+
+    @property
+    def step(self) -> Hashable:
+        return type(self), self.name
 
     def native(self) -> tuple[object, ...]:
         return (self.name,)
@@ -281,7 +291,7 @@ class _Attribute(Accessor):
 
 
 @dataclass(frozen=True, slots=True)
-class DictAttr(_Attribute):
+class DictAttr(Attribute):
     """An entry of the object's instance dict (modules included)."""
 
     native_op: ClassVar[str] = "DICTATTR"
@@ -296,6 +306,10 @@ class TypeOf(Accessor):
     """The object's type."""
 
     native_op: ClassVar[str] = "TYPEOF"
+
+    @property
+    def step(self) -> Hashable:
+        return TypeOf
 
     def fetch(self, base: Any, frame: FrameView) -> Any:
         return type(base)
@@ -313,7 +327,7 @@ def type_lookup(cls: type, name: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeAttr(_Attribute):
+class TypeAttr(Attribute):
     """A raw class attribute, looked up along the MRO; the base is a class."""
 
     native_op: ClassVar[str] = "TYPEATTR"
@@ -341,7 +355,7 @@ def c_attribute(obj: Any, name: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotAttr(_Attribute):
+class SlotAttr(Attribute):
     """A `__slots__` member (a member descriptor of the type)."""
 
     native_op: ClassVar[str] = "SLOTATTR"
@@ -351,7 +365,7 @@ class SlotAttr(_Attribute):
 
 
 @dataclass(frozen=True, slots=True)
-class CAttr(_Attribute):
+class CAttr(Attribute):
     """An attribute whose descriptor on the type is C code: `__code__`, `__self__`, a tensor's `grad`."""
 
     native_op: ClassVar[str] = "CATTR"

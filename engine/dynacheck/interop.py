@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Final
 
 _MISSING = object()
 
@@ -56,6 +56,14 @@ def optimized_module() -> type[Any] | None:
     return getattr(frame, "OptimizedModule", None) if frame is not None else None
 
 
+_TORCH_TABLES: Final = (
+    ("_nonstrict_trace_callable_ids", "nonstrict"),
+    ("_allowed_callable_ids", "allow"),
+    ("_disallowed_callable_ids", "disallow"),
+)
+_NOTHING: Final[dict[str, Any]] = {}
+
+
 def torch_rule(obj: Any) -> tuple[str, Any] | None:
     """What `torch.compiler.allow_in_graph` and its relatives were told about a function, as
     `dynacheck.marks` names it.
@@ -66,18 +74,14 @@ def torch_rule(obj: Any) -> tuple[str, Any] | None:
     rules = loaded("torch._dynamo.trace_rules")
     if rules is None:
         return None
-    replacement = getattr(obj, "__dict__", {}).get("__torch_dynamo_polyfill__")
+    replacement = getattr(obj, "__dict__", _NOTHING).get("__torch_dynamo_polyfill__")
     if replacement is not None:
         return "substitute", replacement
-    for name, kind in (
-        ("_nonstrict_trace_callable_ids", "nonstrict"),
-        ("_allowed_callable_ids", "allow"),
-        ("_disallowed_callable_ids", "disallow"),
-    ):
+    key = id(obj)
+    for name, kind in _TORCH_TABLES:
         # torch fills these tables itself when they are first read: only what users added is asked for, and
         # what torch itself adds, its compiler's own functions, has handlers
-        table = getattr(rules, name, None)
-        ids = getattr(table, "function_ids", None)
-        if ids and id(obj) in ids and not str(getattr(obj, "__module__", "")).startswith("torch._dynamo"):
+        ids = getattr(getattr(rules, name, None), "function_ids", None)
+        if ids and key in ids and not str(getattr(obj, "__module__", "")).startswith("torch._dynamo"):
             return kind, None
     return None

@@ -10,13 +10,15 @@ frame), `emit` (bytecode that loads it in the rewritten code) and the native pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import weakref
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
 from dynacheck.accessors import (
     ABSENT,
     Accessor,
+    Attribute,
     Builtin,
     Captured,
     CAttr,
@@ -131,7 +133,7 @@ class Node:
         self.root = root
         self.parent = parent
         self.accessor = accessor
-        self.children: dict[Accessor, Node] = {}
+        self.children: dict[Hashable, Node] = {}
         self.guards: list[Any] = []
         self.tracker: Any = None
         self.slot = -1
@@ -141,13 +143,22 @@ class Node:
 
     def child(self, accessor: Accessor) -> Node:
         """The one child reached by this accessor."""
-        node = self.children.get(accessor)
+        key = accessor.step
+        node = self.children.get(key)
         if node is None:
-            node = self.children[accessor] = Node(self.root, self, accessor)
+            node = self.children[key] = Node(self.root, self, accessor)
+        return node
+
+    def named(self, kind: type[Attribute], name: str) -> Node:
+        """`child(kind(name))`."""
+        key = (kind, name)
+        node = self.children.get(key)
+        if node is None:
+            node = self.children[key] = Node(self.root, self, kind(name))
         return node
 
     def attr(self, name: str) -> Node:
-        return self.child(DictAttr(name))
+        return self.named(DictAttr, name)
 
     def item(self, index: int) -> Node:
         return self.child(Item(index))
@@ -156,11 +167,12 @@ class Node:
         return self.child(Key(key))
 
     def type_of(self) -> Node:
-        return self.child(TypeOf())
+        node = self.children.get(TypeOf)
+        return self.child(TypeOf()) if node is None else node
 
     def class_attr(self, name: str) -> Node:
         """The raw class attribute an instance's lookup ends at."""
-        return self.child(TypeOf()).child(TypeAttr(name))
+        return self.type_of().named(TypeAttr, name)
 
     def peek(self) -> Any:
         """The value in the frame being translated (ABSENT if there is none), read once per attempt."""
@@ -229,14 +241,16 @@ class Root:
 
     def __init__(self, frame: FrameView) -> None:
         self.frame = frame
-        self.children: dict[Accessor, Node] = {}
+        self.children: dict[Hashable, Node] = {}
         self.relations: list[Any] = []
         self.captured: dict[int, Any] = {}  # weak references, by id
+        self._held: dict[int, Node] = {}
 
     def child(self, accessor: Accessor) -> Node:
-        node = self.children.get(accessor)
+        key = accessor.step
+        node = self.children.get(key)
         if node is None:
-            node = self.children[accessor] = Node(self, None, accessor)
+            node = self.children[key] = Node(self, None, accessor)
         return node
 
     def local(self, name: str, index: int) -> Node:
@@ -261,6 +275,20 @@ class Root:
         for node in self.walk():
             node.value = _UNREAD
             node.tracker = None
+
+    def held(self, value: Any, name: str) -> Node:
+        """The node of an object without a path, which the entry holds weakly.
+
+        Args:
+            value: the object, alive as long as the frame is translated.
+            name: how logs call it.
+        """
+        key = id(value)
+        node = self._held.get(key)
+        if node is None:
+            self.captured[key] = weakref.ref(value)
+            node = self._held[key] = self.child(Captured(key, name))
+        return node
 
     def captured_value(self, accessor: Captured) -> Any:
         found = self.captured[accessor.key]()

@@ -86,12 +86,18 @@ class Installed:
         return self.guard.text([n.path for n in self.nodes])
 
 
+def is_installed(node: Node, guard: Guard) -> bool:
+    """Whether a node has the guard already: asked first where making the line that needs it costs more."""
+    for have in node.guards:  # noqa: SIM110 (a generator is dearer than what it does)
+        if have.guard is guard or have.guard == guard:
+            return True
+    return False
+
+
 def install(node: Node, guard: Guard, where: UserLine | None) -> None:
     """Install a guard on a node, unless the same is there already."""
-    for have in node.guards:
-        if have.guard == guard:
-            return
-    node.guards.append(Installed(guard, (node,), where))
+    if not is_installed(node, guard):
+        node.guards.append(Installed(guard, (node,), where))
 
 
 def relate(root: Root, guard: Guard, nodes: Sequence[Node], where: UserLine | None) -> None:

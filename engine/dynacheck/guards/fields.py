@@ -10,7 +10,7 @@ from typing import Any, Final
 import torch
 import torch.utils._device
 
-from dynacheck.guards.held import Held
+from dynacheck.guards.held import Held, held
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Field:
 
 
 def _modes(length: Callable[[], int], at: Callable[[int], Any]) -> tuple[Held, ...]:
-    return tuple(Held(type(at(i))) for i in range(length()))
+    return tuple(held(type(at(i))) for i in range(length()))
 
 
 def _function_modes() -> tuple[int, tuple[Held, ...]]:

@@ -7,12 +7,13 @@ address later.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import struct
 import sys
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import torch
@@ -122,14 +123,14 @@ class Held:
         self._get: Callable[[], Any] = lambda: ABSENT
         self.how = "weak"
         if is_a(value, enum.Enum):
-            self.how, self.owner = "enum", Held(cls)
+            self.how, self.owner = "enum", held(cls)
         elif cls in DESCRIPTORS:
-            self.how, self.owner, self._parts = "descriptor", Held(value.__objclass__), (Held(cls),)
+            self.how, self.owner, self._parts = "descriptor", held(value.__objclass__), (held(cls),)
         elif cls in _PARTS:
             self.how = "parts"
             parts = [getattr(value, name) for name in _PARTS[cls]]
-            self._parts = tuple(None if p is None else Held(p) for p in parts)
-            self.owner = Held(cls)
+            self._parts = tuple(None if p is None else held(p) for p in parts)
+            self.owner = held(cls)
         elif cls is types.MethodType or cls is types.MethodWrapperType:
             raise TypeError(
                 f"{cls.__name__}: bound methods are made anew on each access; guard __func__ and __self__"
@@ -220,6 +221,40 @@ class Held:
 
     def __repr__(self) -> str:
         return f"<{self.how} {self.name}>"
+
+
+class _Memo:
+    """What guards of the running translation hold, by id; None while nothing is translated."""
+
+    known: dict[int, Held] | None = None
+
+
+@contextlib.contextmanager
+def remembering() -> Iterator[None]:
+    """A translation: an object is held once, however many guards speak of it. Nothing of that is kept afterwards."""
+    outer, _Memo.known = _Memo.known, {}
+    try:
+        yield
+    finally:
+        _Memo.known = outer
+
+
+def held(value: Any) -> Held:
+    """The `Held` of an object, made once per translation.
+
+    Raises:
+        TypeError: as for `Held`.
+    """
+    known = _Memo.known
+    if known is None:
+        return Held(value)
+    found = known.get(id(value))
+    if found is not None and found.matches(value):
+        return found
+    made = Held(value)
+    if made.how == "weak" or made.how == "descriptor":  # these notice when an id is used again
+        known[id(value)] = made
+    return made
 
 
 def _owns_nothing(value: Any) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 
 from dynacheck.guards.base import Change, Guard, Slots
-from dynacheck.guards.held import Held, constant_key, describe, is_constant, is_native_constant, plain
+from dynacheck.guards.held import Held, constant_key, describe, held, is_constant, is_native_constant, plain
 from dynacheck.sources import ABSENT, dict_keys_of, is_a
 
 
@@ -21,7 +21,7 @@ class TypeIs(Guard):
     native_op: ClassVar[str] = "TYPE"
 
     def __init__(self, cls: type) -> None:
-        object.__setattr__(self, "cls", Held(cls))
+        object.__setattr__(self, "cls", held(cls))
 
     def native(self) -> tuple[object, ...]:
         return (self.cls.native(),)
@@ -48,7 +48,7 @@ class Is(Guard):
     native_op: ClassVar[str] = "IS"
 
     def __init__(self, value: Any) -> None:
-        object.__setattr__(self, "held", Held(value))
+        object.__setattr__(self, "held", held(value))
 
     def native(self) -> tuple[object, ...]:
         return (self.held.native(),)
@@ -167,7 +167,7 @@ Element: TypeAlias = Held | tuple[Any, Any] | AnyKey
 def _element(value: Any) -> Element:
     if isinstance(value, AnyKey):
         return value
-    return (constant_key(value), value) if is_constant(value) else Held(value)
+    return (constant_key(value), value) if is_constant(value) else held(value)
 
 
 def _element_native(element: Element) -> tuple[Any, ...]:
@@ -370,7 +370,7 @@ class CodeIs(Guard):
 
     def __init__(self, function: types.FunctionType | types.CodeType) -> None:
         code = function.__code__ if isinstance(function, types.FunctionType) else function
-        object.__setattr__(self, "code", Held(code))
+        object.__setattr__(self, "code", held(code))
 
     def native(self) -> tuple[object, ...]:
         return (self.code.native(),)

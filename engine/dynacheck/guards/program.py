@@ -107,7 +107,8 @@ class _Builder:
 
     def _place(self, node: Node, siblings: dict[Any, _Spec]) -> None:
         accessor = node.accessor
-        spec = siblings.get(accessor)
+        key = accessor.step
+        spec = siblings.get(key)
         if spec is None:
             spec = _Spec(accessor.native_op, self._operands(accessor))
             spec.guards.extend(node.guards)
@@ -124,7 +125,7 @@ class _Builder:
             self.specs[id(node)] = spec
         elif not spec.guards and not spec.children:
             return
-        siblings[accessor] = spec
+        siblings[key] = spec
 
     def _place_class(self, node: Node, cls: Held, above: _Spec) -> None:
         """What is read of a class whose identity is guarded: once per class."""
@@ -132,7 +133,7 @@ class _Builder:
         if shared is None:
             shared = _Spec("PINNED", (cls.native(),))
         if node.guards:  # a guard on the type itself stays where the type is read
-            own = above.children.setdefault(node.accessor, _Spec(node.accessor.native_op, ()))
+            own = above.children.setdefault(node.accessor.step, _Spec(node.accessor.native_op, ()))
             own.guards += node.guards
         for child in node.children.values():
             self._place(child, shared.children)

@@ -13,7 +13,7 @@ import torch
 from dynacheck.events import Named
 from dynacheck.guards.access import tensor_access
 from dynacheck.guards.base import Change, Guard, Slots
-from dynacheck.guards.held import Held, describe
+from dynacheck.guards.held import Held, describe, held
 from dynacheck.sources import ABSENT, instance_dict
 
 Dims = tuple[int | None, ...]
@@ -87,7 +87,7 @@ class TensorMatch(Guard):
         """
         with torch._C.DisableTorchFunction():
             return cls(
-                Held(type(tensor)),
+                held(type(tensor)),
                 tensor.dtype,
                 tensor.device,
                 tensor.layout,

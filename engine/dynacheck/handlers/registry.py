@@ -8,6 +8,7 @@ that does what the original does and is interpreted in its place.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any, Final, NoReturn, Protocol, TypeVar
@@ -65,9 +66,12 @@ def _checked(function: Any, handler: Callable[..., Any], lazy: bool) -> Handler:
     signature = inspect.signature(handler)
     kinds = [p.kind for p in signature.parameters.values()]
     takes_anything = kinds[1:] == [inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD]
+    fewest, most = _positional(signature)
 
     def call(tx: Tracer, /, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
-        if not takes_anything:
+        if not takes_anything and (
+            kwargs or not fewest <= len(args) <= most
+        ):  # else they bind: binding is slow
             try:
                 signature.bind(tx, *args, **kwargs)
             except TypeError:
@@ -79,6 +83,22 @@ def _checked(function: Any, handler: Callable[..., Any], lazy: bool) -> Handler:
         return found
 
     return call
+
+
+def _positional(signature: inspect.Signature) -> tuple[int, float]:
+    """How many arguments, besides the translator, a handler takes by position alone: at least and at most."""
+    fewest, most = -1, -1.0
+    for parameter in signature.parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            most = math.inf
+        elif parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD):
+            most += 1
+            fewest += parameter.default is inspect.Parameter.empty
+        elif (
+            parameter.kind is inspect.Parameter.KEYWORD_ONLY and parameter.default is inspect.Parameter.empty
+        ):
+            return 0, -1  # never without names
+    return fewest, most
 
 
 def misuse(

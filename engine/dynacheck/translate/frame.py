@@ -19,7 +19,7 @@ from dynacheck.bytecode.instruction import Instruction
 from dynacheck.handlers import skip
 from dynacheck.opcodes import table as opcode_table
 from dynacheck.opcodes.unwind import unwind
-from dynacheck.sources import CAttr, DictAttr, Node, UserLine, type_lookup
+from dynacheck.sources import CAttr, Node, UserLine, type_lookup
 from dynacheck.translate.calls import Calls
 from dynacheck.translate.signals import Restart, SkipFrame
 from dynacheck.translate.swallowing import may_swallow
@@ -354,7 +354,7 @@ class Frame(Calls):
             return root.global_(name)
         module = sys.modules.get(self.globals.get("__name__", ""))
         if module is not None and module.__dict__ is self.globals:
-            return root.module(module.__name__).child(DictAttr(name))
+            return root.module(module.__name__).attr(name)
         if self.function is not None and self.function.node is not None:
             return self.function.node.child(CAttr("__globals__")).key(name)
         return None

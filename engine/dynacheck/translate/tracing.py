@@ -18,10 +18,10 @@ from dynacheck.graph.oracle import DataDependent, OperatorRaised, Oracle, Unsupp
 from dynacheck.graph.recorder import Escaped, GraphRecorder
 from dynacheck.graph.subgraphs import SubgraphRecorder
 from dynacheck.guards import Absent, LengthIs, RangeIs, Same
-from dynacheck.guards.base import Guard, install, relate
+from dynacheck.guards.base import Guard, install, is_installed, relate
 from dynacheck.handlers import skip
 from dynacheck.reasons import Reason
-from dynacheck.sources import ABSENT, Captured, FrameView, Node, Root, UserLine, is_a
+from dynacheck.sources import ABSENT, FrameView, Node, Root, UserLine, is_a
 from dynacheck.translate.effects import SideEffects
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.variables import exceptions
@@ -39,6 +39,7 @@ from dynacheck.variables.tensor import Overloaded, TensorVariable
 from dynacheck.variables.walk import reachable
 from dynacheck.variables.wrap import IDENTITY_FREE, class_tracker, wrap_value
 
+_IS_ABSENT: Final = Absent()
 PYTHON_VALUES: Final = (bool, int, float, complex, str, torch.dtype, torch.device, torch.layout)
 """What an operator may return that a graph can't hold."""
 
@@ -182,20 +183,17 @@ class Tracing(Tracer):
         return tracker
 
     def guard(self, node: Node, guard: Guard) -> None:
-        install(node, guard, self.where())
+        if not is_installed(node, guard):
+            install(node, guard, self.where())
 
     def guard_absent(self, node: Node) -> None:
-        install(node, Absent(), self.where())
+        self.guard(node, _IS_ABSENT)
 
     def guard_length(self, node: Node, length: int) -> None:
-        install(node, LengthIs(length), self.where())
+        self.guard(node, LengthIs(length))
 
     def class_node(self, cls: type) -> Node:
-        root = self.attempt.root
-        key = id(cls)
-        if key not in root.captured:
-            root.captured[key] = weakref.ref(cls)
-        return root.child(Captured(key, cls.__qualname__))
+        return self.attempt.root.held(cls, cls.__qualname__)
 
     def cell_of(self, node: Node) -> CellVariable:
         cell = node.peek()
@@ -238,11 +236,7 @@ class Tracing(Tracer):
 
     def constant_node(self, value: Any) -> Node:
         """A node for an object without a path, held weakly by the entry."""
-        root = self.attempt.root
-        key = id(value)
-        if key not in root.captured:
-            root.captured[key] = weakref.ref(value)
-        return root.child(Captured(key, getattr(value, "__qualname__", type(value).__name__)))
+        return self.attempt.root.held(value, getattr(value, "__qualname__", type(value).__name__))
 
     def class_variable(self, cls: type) -> VariableTracker:
         """The tracker of a class known by itself."""

@@ -17,6 +17,7 @@ from dynacheck.graph.state import preserved
 from dynacheck.graph.symbolic import SymbolicEnv, forget_environments
 from dynacheck.guards import AmbientState, CompiledGuards, Distinct, NotAbsent, SizeExpression, build_program
 from dynacheck.guards.base import Installed, install, relate
+from dynacheck.guards.held import remembering
 from dynacheck.handlers.torch_functions import ASKED_WHETHER_COMPILED
 from dynacheck.reasons import Reason
 from dynacheck.sources import CellContents, DictAttr, FrameView, Global, Node, Root, SlotAttr, UserLine
@@ -94,7 +95,8 @@ def translate(request: TranslateRequest) -> Translation:
     """
     speculation = Speculation()
     try:
-        return _translate(request, speculation)
+        with remembering():
+            return _translate(request, speculation)
     finally:
         if speculation.symbolic:
             forget_environments()

@@ -60,7 +60,7 @@ def special(tx: Tracer, value: VariableTracker, dunder: str) -> Any:
     cls = value.get_type()
     raw = type_lookup(cls, dunder)
     if raw is ABSENT and cls.__flags__ & _HEAP_TYPE:
-        tx.guard_absent(tx.class_node(cls).child(TypeAttr(dunder)))
+        tx.guard_absent(tx.class_node(cls).named(TypeAttr, dunder))
     return raw
 
 

@@ -118,11 +118,11 @@ class ClassVariable(ObjectVariable):
         if meta_raw is not ABSENT and is_data_descriptor(meta_raw):
             return self._meta_descriptor(tx, name, meta_raw)
         raw = type_lookup(cls, name)
-        node = tx.class_node(cls).child(TypeAttr(name))
+        node = tx.class_node(cls).named(TypeAttr, name)
         if raw is not ABSENT:
             return self._bind(tx, name, raw, node)
         if meta_raw is not ABSENT:
-            meta_node = tx.class_node(type(cls)).child(TypeAttr(name))
+            meta_node = tx.class_node(type(cls)).named(TypeAttr, name)
             if isinstance(meta_raw, types.FunctionType):
                 return BoundMethodVariable(tx.wrap(meta_node), self)
             if isinstance(type_lookup(type(meta_raw), "__get__"), types.FunctionType):
@@ -264,7 +264,7 @@ class SuperVariable(VariableTracker):
             if name not in c.__dict__:
                 continue
             raw = c.__dict__[name]
-            node = tx.class_node(c).child(TypeAttr(name))
+            node = tx.class_node(c).named(TypeAttr, name)
             if isinstance(raw, types.FunctionType):
                 return tx.wrap(node) if is_class else BoundMethodVariable(tx.wrap(node), owner)
             if isinstance(raw, staticmethod):

@@ -81,7 +81,7 @@ class NNModuleVariable(UserObjectVariable):
     def container(self, name: str) -> Node:
         """The dict of parameters, buffers or submodules."""
         assert self.node is not None
-        return self.node.child(DictAttr(name))
+        return self.node.named(DictAttr, name)
 
     def generic_getattr(self, tx: Tracer, name: str) -> VariableTracker:
         # A parameter's name is nowhere on the class and not in the instance dict: skip to where it is.
@@ -95,7 +95,7 @@ class NNModuleVariable(UserObjectVariable):
             found = self.registered(tx, name)
             if found is not None:
                 assert self.node is not None
-                tx.guard_absent(self.node.child(DictAttr(name)))
+                tx.guard_absent(self.node.named(DictAttr, name))
                 tx.guard_absent(self.class_attribute(tx, name)[1])
                 tx.guard(self.class_attribute(tx, "__getattr__")[1], Is(_MODULE_GETATTR))
                 return found

@@ -151,7 +151,7 @@ class UserObjectVariable(VariableTracker):
     # -- attributes
     def class_attribute(self, tx: Tracer, name: str) -> tuple[object, Node]:
         """The raw class attribute and its node (the raw value is ABSENT when the class has none)."""
-        node = tx.class_node(self.cls).child(TypeAttr(name))
+        node = tx.class_node(self.cls).named(TypeAttr, name)
         return type_lookup(self.cls, name), node
 
     def guard_builtin(self, tx: Tracer, raw: object, node: Node) -> None:
@@ -213,7 +213,7 @@ class UserObjectVariable(VariableTracker):
         attributes = instance_dict(self.value)
         if attributes is None:
             return None
-        child = self.node.child(DictAttr(name))
+        child = self.node.named(DictAttr, name)
         if name in attributes:
             return tx.wrap(child)
         tx.guard_absent(child)

@@ -133,13 +133,13 @@ class TensorVariable(VariableTracker):
     def _other_attribute(self, tx: Tracer, name: str) -> VariableTracker:
         if self.node is not None:
             attributes = instance_dict(self.node.peek())
-            child = self.node.child(DictAttr(name))
+            child = self.node.named(DictAttr, name)
             if attributes is not None and name in attributes:
                 return tx.wrap(child)
         found = getattr(torch.Tensor, name, ABSENT)
         if found is ABSENT:
             if self.node is not None:
-                tx.guard_absent(self.node.child(DictAttr(name)))
+                tx.guard_absent(self.node.named(DictAttr, name))
             tx.raise_(AttributeError, f"{self.get_type().__name__!r} object has no attribute {name!r}")
         if callable(found):
             return TensorMethodVariable(self, name)
