@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType
-from typing import Any, ClassVar, Protocol, TypeGuard, TypeVar, cast
+from typing import Any, ClassVar, Final, Protocol, TypeGuard, TypeVar, cast
 
 from dynacheck import _C
 
@@ -27,6 +27,9 @@ class _Absent:
 
 
 ABSENT = _Absent()
+
+HEAP_TYPE: Final = 1 << 9
+"""The flag of a class that isn't static in C code (`Py_TPFLAGS_HEAPTYPE`)."""
 
 
 _T = TypeVar("_T")
@@ -51,6 +54,9 @@ class Emitter(Protocol):
     def load_const(self, value: object) -> None: ...
     def load_weak(self, ref: Callable[[], object]) -> None:
         """Push the object of a weak reference owned by the entry."""
+
+    def load(self, value: Any) -> None:
+        """Push the object a tracker stands for: its source, an object built before, or a new one."""
 
     def load_attr(self, name: str) -> None: ...
     def load_item(self, key: object) -> None:

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from dynacheck.accessors import (
     ABSENT,
+    HEAP_TYPE,
     Accessor,
     Attribute,
     Builtin,
@@ -54,6 +55,7 @@ from dynacheck.accessors import (
 
 __all__ = [
     "ABSENT",
+    "HEAP_TYPE",
     "Accessor",
     "Builtin",
     "CAttr",
@@ -70,6 +72,7 @@ __all__ = [
     "Key",
     "KeyAt",
     "Local",
+    "MadeNode",
     "Module",
     "Node",
     "Referent",
@@ -232,6 +235,52 @@ class Node:
         return f"<Node {self.path}>"
 
 
+class MadeNode(Node):
+    """A class that the frame itself makes, or what is found on it: nothing has to be assumed about it.
+
+    Attributes:
+        base: the node of the class's only base, where lookups of what the class inherits end.
+    """
+
+    __slots__ = ("base",)
+
+    def __init__(self, root: Root, parent: Node | None, accessor: Accessor) -> None:
+        super().__init__(root, parent, accessor)
+        self.base: Node | None = None
+
+    @classmethod
+    def of_class(cls, made: type, tracker: Any, base: Node) -> MadeNode:
+        """The node of a new class, known to the root of its base from now on.
+
+        Args:
+            made: the class, as made while translating.
+            tracker: its tracker, by which rewritten code makes the class.
+            base: the node of its base.
+        """
+        node = cls(base.root, None, Captured(id(made), made.__qualname__))
+        node.value, node.tracker, node.base = made, tracker, base
+        base.root.keep(made, node)
+        return node
+
+    def child(self, accessor: Accessor) -> Node:
+        if self.base is not None and isinstance(accessor, TypeAttr) and accessor.name not in vars(self.value):
+            return self.base.child(accessor)
+        key = accessor.step
+        node = self.children.get(key)
+        if node is None:
+            node = self.children[key] = MadeNode(self.root, self, accessor)
+        return node
+
+    def named(self, kind: type[Attribute], name: str) -> Node:
+        return self.child(kind(name))
+
+    def emit(self, to: Emitter) -> None:
+        if self.parent is None:
+            to.load(self.tracker)
+        else:
+            super().emit(to)
+
+
 class Root:
     """The root of a frame's trie; also holds the relations, which belong to no single node.
 
@@ -272,6 +321,7 @@ class Root:
         """Forget the frame and all values and trackers, keeping paths, guards and relations: for a trie that outlives
         its attempt as the explanation of an entry."""
         self.frame = cast(FrameView, None)
+        self._held.clear()
         for node in self.walk():
             node.value = _UNREAD
             node.tracker = None
@@ -289,6 +339,10 @@ class Root:
             self.captured[key] = weakref.ref(value)
             node = self._held[key] = self.child(Captured(key, name))
         return node
+
+    def keep(self, made: type, node: MadeNode) -> None:
+        """Have `held` give a node for a class that the frame makes."""
+        self._held[id(made)] = node
 
     def captured_value(self, accessor: Captured) -> Any:
         found = self.captured[accessor.key]()

@@ -65,6 +65,11 @@ def looks_at_locals(decoded: DecodedCode) -> bool:
     return not LOOKERS.isdisjoint(decoded.code.co_names)
 
 
+def looks_again(decoded: DecodedCode, index: int) -> bool:
+    """Return whether the instructions from an index on name a function that looks at all locals."""
+    return any(i.argval in LOOKERS for i in decoded.instructions[index:] if i.opname.startswith("LOAD_"))
+
+
 def _uses_and_kills(instruction: Instruction, cells: frozenset[int]) -> tuple[int, int]:
     """Return the masks of slots that an instruction needs, and that it overwrites without need of them."""
     op, arg = instruction.opcode, instruction.arg

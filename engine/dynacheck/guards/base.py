@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from dynacheck.sources import Node, Root, UserLine
+from dynacheck.sources import MadeNode, Node, Root, UserLine
 
 Slots: TypeAlias = Sequence[Any]
 """The values a guard looks at: one for a guard on a node, several for a relation; ABSENT where a path leads nowhere."""
@@ -95,13 +95,15 @@ def is_installed(node: Node, guard: Guard) -> bool:
 
 
 def install(node: Node, guard: Guard, where: UserLine | None) -> None:
-    """Install a guard on a node, unless the same is there already."""
-    if not is_installed(node, guard):
+    """Install a guard on a node, unless the same is there already, or the frame made what is there."""
+    if not is_installed(node, guard) and not isinstance(node, MadeNode):
         node.guards.append(Installed(guard, (node,), where))
 
 
 def relate(root: Root, guard: Guard, nodes: Sequence[Node], where: UserLine | None) -> None:
     """Install a relation over several nodes (identity, aliasing, expressions over sizes)."""
+    if any(isinstance(node, MadeNode) for node in nodes):
+        return
     have = Installed(guard, tuple(nodes), where)
     for other in root.relations:
         if other.guard == guard and other.nodes == have.nodes:

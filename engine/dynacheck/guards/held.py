@@ -19,13 +19,12 @@ from typing import Any, Final
 import torch
 
 from dynacheck.events import Named
-from dynacheck.sources import ABSENT, instance_dict, is_a
+from dynacheck.sources import ABSENT, HEAP_TYPE, instance_dict, is_a
 
 _BY_VALUE: Final = frozenset({int, str, bytes, bool, type(None), type(...), type(NotImplemented)})
 _BY_IDENTITY: Final = frozenset({torch.dtype, torch.layout, torch.memory_format, torch.qscheme})
 _SEQUENCES: Final = frozenset({tuple, torch.Size})
 _NATIVE: Final = _BY_VALUE | _BY_IDENTITY | _SEQUENCES | {float, complex, slice, torch.device}
-_HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _HAVE_GC: Final = 1 << 14  # Py_TPFLAGS_HAVE_GC
 
 DESCRIPTORS: Final = (
@@ -74,7 +73,7 @@ def constant_key(value: Any) -> Any:
         return cls, value.type, value.index
     if (
         cls.__module__ == "numpy"
-        and cls.__flags__ & _HEAP_TYPE == 0
+        and cls.__flags__ & HEAP_TYPE == 0
         and hasattr(cls, "tobytes")
         and cls.__name__ != "ndarray"
     ):
@@ -140,7 +139,7 @@ class Held:
                 self._get = weakref.ref(value)
             except TypeError:
                 kept = cls in _BY_VALUE or cls in _BY_IDENTITY or _owns_nothing(value)
-                if not _is_numpys(value) and (cls.__flags__ & _HEAP_TYPE or not kept):
+                if not _is_numpys(value) and (cls.__flags__ & HEAP_TYPE or not kept):
                     raise TypeError(
                         f"{cls.__name__} objects can't be held by identity: no weak references"
                     ) from None

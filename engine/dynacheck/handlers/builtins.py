@@ -16,9 +16,8 @@ from dynacheck.handlers.registry import handles
 from dynacheck.reasons import FRAME_INSPECTION, PRINT, UNKNOWN_CALL, Reason
 from dynacheck.sources import ABSENT, is_a, type_lookup
 from dynacheck.variables import abstract, classes
-from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
+from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
-from dynacheck.variables.functions import ObjectVariable
 from dynacheck.variables.handing_on import typed
 from dynacheck.variables.identity import IdentityVariable
 from dynacheck.variables.iterators import (
@@ -31,10 +30,9 @@ from dynacheck.variables.iterators import (
     is_iterator,
 )
 from dynacheck.variables.methods import BuiltinObject
-from dynacheck.variables.results import fold, python_value
+from dynacheck.variables.results import fold
 from dynacheck.variables.sequences import ListVariable, TupleVariable, sort
 from dynacheck.variables.symbolic import SymNumberVariable
-from dynacheck.variables.wrap import is_user_class
 from dynacheck.versions import PY312
 
 Arg = VariableTracker
@@ -304,13 +302,6 @@ def is_callable(tx: Tracer, obj: Arg, /) -> VariableTracker:
     return tx.constant(abstract.has(tx, typed(tx, obj), "__call__"))
 
 
-@handles(vars)
-def attributes(tx: Tracer, *objects: Arg) -> VariableTracker:
-    if not objects:
-        return tx.break_(FRAME_INSPECTION, call="vars()")
-    return abstract.getattr_(tx, objects[0], "__dict__")
-
-
 @handles(isinstance, lazy=True)
 def is_instance(tx: Tracer, obj: Arg, class_or_tuple: Arg, /) -> VariableTracker:
     obj = typed(tx, obj)
@@ -445,21 +436,6 @@ def _breaks(function: Callable[..., Any], reason: Reason, field: str) -> None:
         return tx.break_(reason, **{field: f"{function.__name__}()"})
 
 
-@handles(dir, lazy=True)
-def names(tx: Tracer, *objects: Arg) -> VariableTracker:
-    if not objects:
-        return tx.break_(FRAME_INSPECTION, call="dir()")
-    if len(objects) > 1:
-        return fold(tx, dir, *[None] * len(objects))
-    real = objects[0].realize(tx)
-    if isinstance(real, ObjectVariable) and isinstance(real.value, type) and not is_user_class(real.value):
-        return fold(tx, dir, real.value)
-    try:
-        return fold(tx, dir, python_value(tx, real))
-    except NotConstant:
-        return tx.break_(UNKNOWN_CALL, what="dir()")
-
-
 @handles(eval)
 def evaluated(tx: Tracer, source: Arg, *namespaces: Arg) -> VariableTracker:
     """A text without names for real."""
@@ -482,7 +458,7 @@ def executed(tx: Tracer, source: Arg, *namespaces: Arg, closure: Arg | None = No
     tx.break_(FRAME_INSPECTION, call="exec()")
 
 
-_INSPECTING: Final[tuple[Callable[..., Any], ...]] = (locals, sys._getframe, inspect.currentframe)
+_INSPECTING: Final[tuple[Callable[..., Any], ...]] = (sys._getframe, inspect.currentframe)
 _OUTSIDE: Final[tuple[Callable[..., Any], ...]] = (globals, compile, __import__, input, open, breakpoint)
 for _stop in _INSPECTING:
     _breaks(_stop, FRAME_INSPECTION, "call")

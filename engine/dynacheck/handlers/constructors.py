@@ -11,13 +11,14 @@ import torch
 from dynacheck.handlers.folding import fold_call, folds
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import UNKNOWN_CALL
-from dynacheck.sources import ABSENT, type_lookup
+from dynacheck.sources import ABSENT, HEAP_TYPE, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
 from dynacheck.variables.defaultdicts import DefaultDictVariable
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.handing_on import typed
+from dynacheck.variables.made_classes import make_class
 from dynacheck.variables.mappings import DictVariable, OrderedDictVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.proxies import MappingProxyVariable
@@ -188,13 +189,9 @@ def _number(
                 found = args[0].nb_unary(tx, op).realize(tx)
                 return found if op == kind.__name__ or kind is int else fold_call(tx, kind, [found], {})
         if type(args[0]) is UserObjectVariable and type_lookup(args[0].cls, "__trunc__") is ABSENT:
-            if args[0].cls.__flags__ & HEAP:  # C code's may be a buffer
+            if args[0].cls.__flags__ & HEAP_TYPE:  # C code's may be a buffer
                 fold(tx, kind, _sample(args[0]))
     return fold_call(tx, kind, args, named)
-
-
-HEAP = 1 << 9
-"""The flag of a class that isn't part of C code."""
 
 
 def _sample(value: VariableTracker) -> Any:
@@ -206,7 +203,9 @@ def _sample(value: VariableTracker) -> Any:
 def type_of(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker:
     if len(args) == 1 and not named:
         return tx.class_variable(typed(tx, args[0]).get_type())
-    return tx.break_(UNKNOWN_CALL, what="type() that makes a class")
+    if len(args) != 3 or named:
+        return tx.break_(UNKNOWN_CALL, what="type() that makes a class")
+    return make_class(tx, *[a.realize(tx) for a in args])
 
 
 @handles(MappingProxyType)

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import UNKNOWN_CALL
-from dynacheck.sources import type_lookup
+from dynacheck.sources import HEAP_TYPE, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.defaultdicts import DefaultDictVariable
@@ -163,9 +163,6 @@ def _answers_as_object(tx: Tracer, x: UserObjectVariable, attributes: DictVariab
     if not isinstance(reduce, ObjectMethodVariable) or (reduce.owner, reduce.name) != (x, "__reduce_ex__"):
         return False
     return x.tp_getattro(tx, "__dict__").realize(tx) is attributes
-
-
-HEAP_TYPE = 1 << 9
 
 
 def _deep_tuple(

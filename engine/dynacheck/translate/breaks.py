@@ -8,7 +8,7 @@ from dynacheck import reasons
 from dynacheck.bytecode.copying import Copier
 from dynacheck.bytecode.flow import effect
 from dynacheck.bytecode.instruction import Instruction
-from dynacheck.bytecode.liveness import liveness
+from dynacheck.bytecode.liveness import liveness, looks_again
 from dynacheck.opcodes.table import NULL
 from dynacheck.reasons import Reason
 from dynacheck.translate.codegen import Codegen
@@ -18,6 +18,7 @@ from dynacheck.translate.resume import ResumeLayout, call_resume, resume_code, s
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.variables.base import GraphBreak, VariableTracker
 from dynacheck.variables.contexts import ContextVariable
+from dynacheck.variables.namespaces import LOCALS
 from dynacheck.versions import PY313
 
 JUMPS = {
@@ -77,6 +78,14 @@ class Split:
         reason = why_given_up(frame, inst, frame.attempt.settings.split_more)
         if reason is not None:
             self.give_up(reason)
+        if (
+            frame in frame.attempt.state.get(LOCALS, ())
+            and not PY313
+            and looks_again(frame.decoded, inst.index + 1)
+        ):
+            self.give_up(
+                reasons.BREAK_NOT_RESUMABLE, why="what locals() gave changes with the frame's next call of it"
+            )
         self.blocks = frame.active_blocks()[0]
         row = frame.rows[inst.index]
         if inst.opname in JUMPS or inst.opname in KEEPING_JUMPS:

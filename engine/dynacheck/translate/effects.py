@@ -101,6 +101,10 @@ class SideEffects:
             return False, None
         return True, found.names[name]
 
+    def writes_globals(self, globals_: dict[str, Any]) -> bool:
+        """Whether the frame stored to a globals dict."""
+        return id(globals_) in self._globals
+
     def store_global(
         self,
         globals_: dict[str, Any],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 import types
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NoReturn
 
@@ -410,6 +411,13 @@ class Frame(Calls):
                 found = self.function.closure(self)[index]
             self.cells[name] = found
         return found
+
+    def variables(self) -> Iterator[tuple[str, VariableTracker | None]]:
+        for name in self.decoded.slots:
+            cell = name in self.code.co_cellvars or name in self.code.co_freevars
+            value = self.cell(name).get(self) if cell and name not in self.locals else self.locals.get(name)
+            if not name.startswith("___"):  # the engine's own
+                yield name, value
 
     def make_cell(self, name: str) -> None:
         value = self.locals.pop(name, None)

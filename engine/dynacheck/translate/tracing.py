@@ -21,7 +21,7 @@ from dynacheck.guards import Absent, LengthIs, RangeIs, Same
 from dynacheck.guards.base import Guard, install, is_installed, relate
 from dynacheck.handlers import skip
 from dynacheck.reasons import Reason
-from dynacheck.sources import ABSENT, FrameView, Node, Root, UserLine, is_a
+from dynacheck.sources import ABSENT, HEAP_TYPE, FrameView, Node, Root, UserLine, is_a
 from dynacheck.translate.effects import SideEffects
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.variables import exceptions
@@ -98,6 +98,7 @@ class Tracing(Tracer):
 
     attempt: Attempt
     code: types.CodeType
+    globals: dict[str, Any]
     exceptions: list[VariableTracker]
 
     def held(self) -> list[VariableTracker]:
@@ -154,6 +155,9 @@ class Tracing(Tracer):
         met = self.attempt.by_id.get(id(value))
         return None if met is None else met[1]
 
+    def meet(self, value: object, tracker: VariableTracker) -> None:
+        self.attempt.by_id[id(value)] = (value, tracker)
+
     def wrap_now(self, node: Node) -> VariableTracker:
         value = node.peek()
         if value is ABSENT:
@@ -164,7 +168,7 @@ class Tracing(Tracer):
         if known is not None:
             return self._known(node, value, known[1])
         tracker = wrap_value(self, node)
-        self.attempt.by_id[id(value)] = (value, tracker)
+        self.meet(value, tracker)
         return tracker
 
     def _known(self, node: Node, value: Any, tracker: VariableTracker) -> VariableTracker:
@@ -213,7 +217,7 @@ class Tracing(Tracer):
         if known is not None:
             return known[1]
         tracker = self._unsourced(value)
-        self.attempt.by_id[id(value)] = (value, tracker)
+        self.meet(value, tracker)
         return tracker
 
     def _unsourced(self, value: Any) -> VariableTracker:
@@ -234,6 +238,10 @@ class Tracing(Tracer):
             return ObjectVariable(value)
         return self.wrap(self.constant_node(value)).realize(self) if _weakly(value) else ObjectVariable(value)
 
+    def module_name(self) -> str | None:
+        found: object = self.globals.get("__name__")
+        return found if isinstance(found, str) else None
+
     def constant_node(self, value: Any) -> Node:
         """A node for an object without a path, held weakly by the entry."""
         return self.attempt.root.held(value, getattr(value, "__qualname__", type(value).__name__))
@@ -243,9 +251,9 @@ class Tracing(Tracer):
         known = self.attempt.by_id.get(id(cls))
         if known is not None:
             return known[1]
-        node = None if not (cls.__flags__ & (1 << 9)) else self.class_node(cls)
+        node = None if not (cls.__flags__ & HEAP_TYPE) else self.class_node(cls)
         tracker = class_tracker(cls, node)
-        self.attempt.by_id[id(cls)] = (cls, tracker)
+        self.meet(cls, tracker)
         return tracker
 
     def class_of(self, value: VariableTracker) -> VariableTracker:

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 
 from dynacheck.guards.base import relate
 from dynacheck.guards.relations import Distinct, Same
-from dynacheck.sources import ABSENT, TypeAttr, type_lookup
+from dynacheck.sources import ABSENT, HEAP_TYPE, TypeAttr, type_lookup
 from dynacheck.variables.base import NOT_IMPLEMENTED, NotConstant, ObservedException, Tracer, VariableTracker
 from dynacheck.variables.operators import COMPARE_SWAPPED, INPLACE, REFLECTED, UNARY_DUNDERS
 from dynacheck.versions import PY314
@@ -59,7 +59,7 @@ def special(tx: Tracer, value: VariableTracker, dunder: str) -> Any:
     """What the type of a value has as a special method, or ABSENT: guarded for a class of Python, which may get one."""
     cls = value.get_type()
     raw = type_lookup(cls, dunder)
-    if raw is ABSENT and cls.__flags__ & _HEAP_TYPE:
+    if raw is ABSENT and cls.__flags__ & HEAP_TYPE:
         tx.guard_absent(tx.class_node(cls).named(TypeAttr, dunder))
     return raw
 
@@ -261,7 +261,6 @@ def _plain(value: VariableTracker) -> bool:
     return value.get_type() in _SCALARS and value.is_constant()
 
 
-_HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _UNARY_ERROR: Final = {
     "-": "bad operand type for unary -: '{}'",
     "+": "bad operand type for unary +: '{}'",
@@ -517,7 +516,9 @@ def delitem(tx: Tracer, v: VariableTracker, key: VariableTracker) -> None:
     if not has(tx, value, "__delitem__"):
         if has(tx, value, "__setitem__"):
             tx.raise_(AttributeError, "__delitem__")
-        tx.raise_(TypeError, f"'{name_of(value)}' object doesn't support item deletion")
+        of_sequence = value.get_type().__flags__ & HEAP_TYPE or has(tx, value, "__len__")
+        no = "doesn't" if of_sequence and has(tx, key.realize(tx), "__index__") else "does not"
+        tx.raise_(TypeError, f"'{name_of(value)}' object {no} support item deletion")
     value.mp_ass_subscript(tx, key, None)
 
 

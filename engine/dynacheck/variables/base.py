@@ -11,7 +11,7 @@ lives for one translation attempt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias
 
@@ -37,11 +37,7 @@ class GraphBreak(Exception):
 
 
 class ObservedException(Exception):
-    """The traced program raised. Unwound through the traced frames' exception tables.
-
-    Args:
-        exception: the tracker of the exception instance.
-    """
+    """The traced program raised `exception`. Unwound through the traced frames' exception tables."""
 
     def __init__(self, exception: VariableTracker) -> None:
         super().__init__(repr(exception))
@@ -54,11 +50,7 @@ class NotConstant(Exception):
 
 
 class CantRebuild(Exception):
-    """A value made in the frame that rewritten code can't make again: the frame can't end or be split with it alive.
-
-    Args:
-        what: the value, in the user's words.
-    """
+    """A value made in the frame that rewritten code can't make again: the frame can't end or be split with it alive."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} can't be rebuilt")
@@ -74,9 +66,6 @@ Concrete: TypeAlias = Any
 
 class Rebuilder(Emitter, Protocol):
     """What reconstruction may emit, beyond loading sources. Each call appends instructions."""
-
-    def load(self, value: VariableTracker) -> None:
-        """Push the object a tracker stands for: its source, an object built before, or a new one."""
 
     def build_tuple(self, n: int) -> None: ...
     def build_list(self, n: int) -> None: ...
@@ -139,6 +128,9 @@ class Tracer(Protocol):
     def known(self, value: object) -> VariableTracker | None:
         """The tracker of an object that the frame has met already, or None."""
 
+    def meet(self, value: object, tracker: VariableTracker) -> None:
+        """Have `known` give it."""
+
     def wrap_now(self, node: Node) -> VariableTracker:
         """The tracker of a sourced value by its exact type, with the guards that it needs."""
 
@@ -161,7 +153,13 @@ class Tracer(Protocol):
     def guard_length(self, node: Node, length: int) -> None: ...
     def guard_range(self, node: Node, value: range) -> None: ...
     def class_node(self, cls: type) -> Node:
-        """The node of a class reached through a weak cell (for attributes that instances find on their class)."""
+        """The node of a class: reached through a weak cell (for attributes that instances find on it), or made here."""
+
+    def variables(self) -> Iterator[tuple[str, VariableTracker | None]]:
+        """The frame's variables in order of their slots; None for one that is unbound."""
+
+    def module_name(self) -> str | None:
+        """The `__name__` of the frame's globals: where a class made now belongs."""
 
     def cell_of(self, node: Node) -> Any:
         """The CellVariable of a sourced cell, one per cell object."""

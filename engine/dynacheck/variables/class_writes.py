@@ -24,6 +24,11 @@ def record(tx: Tracer, cls: type, attrs: dict[str, VariableTracker | None]) -> N
     tx.state.setdefault(_KEY, {})[cls] = attrs
 
 
+def written(tx: Tracer, cls: type) -> bool:
+    """Whether the frame stored something in a class."""
+    return cls in tx.state.get(_KEY, {})
+
+
 def stored_in(tx: Tracer, cls: type, name: str) -> VariableTracker | None:
     """What the frame stored under a name in one class, or None.
 

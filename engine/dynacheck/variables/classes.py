@@ -16,6 +16,7 @@ from dynacheck.variables.functions import (
     ObjectMethodVariable,
     ObjectVariable,
 )
+from dynacheck.variables.namespaces import ModuleNamespaceVariable, class_namespace
 from dynacheck.variables.objects import (
     BINARY,
     COMPARE,
@@ -24,6 +25,7 @@ from dynacheck.variables.objects import (
     or_not_implemented,
     set_attribute,
 )
+from dynacheck.variables.proxies import MappingProxyVariable
 
 
 def set_class_attribute(cls: type, name: str, value: object) -> None:
@@ -40,13 +42,14 @@ def delete_class_attribute(cls: type, name: str) -> None:
 class PythonModuleVariable(CallableVariable):
     """A Python module. Invariant: guarded by identity, or one of torch's or the standard library's."""
 
-    __slots__ = ("attrs", "value")
+    __slots__ = ("attrs", "namespace", "value")
     python_type = types.ModuleType
 
     def __init__(self, value: types.ModuleType, node: Node | None = None) -> None:
         super().__init__(node)
         self.value = value
         self.attrs: dict[str, VariableTracker | None] = {}
+        self.namespace: ModuleNamespaceVariable | None = None
 
     def describe(self) -> str:
         return f"module {(instance_dict(self.value) or {}).get('__name__')}"
@@ -59,6 +62,11 @@ class PythonModuleVariable(CallableVariable):
             found = self.attrs[name]
             if found is not None:
                 return found
+        elif name == "__dict__":
+            if self.namespace is None:
+                node = tx.root.module(self.value.__name__) if self.node is None else self.node
+                self.namespace = ModuleNamespaceVariable(self, node)
+            return self.namespace
         elif name in self.value.__dict__:
             if self.node is not None:
                 return tx.wrap(self.node.child(DictAttr(name)))
@@ -139,6 +147,8 @@ class ClassVariable(ObjectVariable):
             return tx.wrap(tx.class_node(self.value).child(CAttr(name)))  # they may be set
         if name == "__class__":
             return tx.class_variable(type(self.value))
+        if name == "__dict__" and not class_writes.written(tx, self.value):
+            return MappingProxyVariable(class_namespace(tx, self.value))
         if isinstance(raw, property):
             return tx.call(
                 tx.property_getter(tx.class_node(type(self.value)).child(TypeAttr(name)), raw), [self]

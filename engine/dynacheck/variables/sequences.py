@@ -515,8 +515,9 @@ class NamedTupleVariable(TupleVariable):
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:
         found = type_lookup(self.cls, "__repr__")
-        if getattr(found, "__module__", None) not in (None, f"namedtuple_{self.cls.__name__}"):
-            self.unmodelled(tx, "repr()")
+        if getattr(found, "__module__", None) not in (None, "collections"):
+            own = bind_member(tx, self, self.cls, "__repr__", found)
+            return self.unmodelled(tx, "repr()") if own is None else tx.call(own, [])
         named = ", ".join(f"{n}={text(tx, i)}" for n, i in zip(self.fields(), self.items(tx)))
         return tx.constant(f"{self.cls.__name__}({named})")
 

@@ -18,7 +18,7 @@ from dynacheck import reasons
 from dynacheck.graph.facts import UnsupportedTensor
 from dynacheck.guards import CodeIs, EnumIs, Is, TypeIs, ValueIs
 from dynacheck.guards.held import is_made_anew
-from dynacheck.sources import ABSENT, CAttr, Node, instance_dict, is_a, type_lookup
+from dynacheck.sources import ABSENT, HEAP_TYPE, CAttr, Node, instance_dict, is_a, type_lookup
 from dynacheck.variables.base import GraphBreak, LazyVariable, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.classes import ClassVariable, PythonModuleVariable
@@ -271,7 +271,7 @@ def class_tracker(value: type, node: Node | None) -> VariableTracker:
 
 def is_user_class(cls: type) -> bool:
     """Whether a class was made by Python code."""
-    return bool(cls.__flags__ & (1 << 9)) and type.__dict__["__module__"].__get__(cls) != "builtins"
+    return bool(cls.__flags__ & HEAP_TYPE) and type.__dict__["__module__"].__get__(cls) != "builtins"
 
 
 @wraps(property, staticmethod, classmethod, types.GenericAlias)

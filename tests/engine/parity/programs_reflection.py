@@ -1,0 +1,144 @@
+"""Classes made in the frame, namespaces of classes, modules and frames, random numbers (row 42)."""
+
+import collections
+import math
+import random
+
+import torch
+from parity.harness import registry
+
+PROGRAMS, program = registry()
+COUNT = 3
+
+
+class Base:
+    """A class."""
+
+    q = 5
+
+    def m(self):
+        return self.q + 1
+
+
+class Derived(Base):
+    r = 6
+
+
+class Meta(type):
+    pass
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+class Sub(Pair):
+    __slots__ = ()
+
+
+def pair(a, b):
+    return collections.namedtuple("P", "a b")(a, b)
+
+
+def taking(d, e, f=2):
+    return locals()
+
+
+def lately(x, y, a):
+    return x + y + a
+
+
+SCOPE = {**globals(), "math": math, "random": random}
+
+
+def row(name, *lines, graphs=1, breaks=0, recompiles=0, entries=1):
+    """Adds a program of these lines, which give `found`; the figures are torch's own."""
+
+    @program(name, 42, graphs=graphs, breaks=breaks, recompiles=recompiles, entries=entries)
+    def _():
+        text = "\n    ".join(("def f(x):", "y = x + 1", *lines, "return y, found"))
+        exec(compile(text, __file__, "exec"), SCOPE)
+        return SCOPE["f"], [(torch.ones(3),), (torch.ones(3),)]
+
+
+row(
+    "namedtuple_made",
+    "P = collections.namedtuple('P', 'a b', defaults=[2])",
+    "found = P(1), P(x, b=2)._replace(a=3), P._fields",
+)
+row(
+    "namedtuple_renamed",
+    "P = collections.namedtuple('P', ['a', 'def'], rename=True)",
+    "found = P(1, x)._1, P._make([1, 2])._asdict(), P.__name__",
+)
+row(
+    "namedtuple_of_two_calls",
+    "p, q = pair(x, 1), pair(x, 1)",
+    "found = p == q, type(p) is type(q), isinstance(p, tuple), p",
+)
+row(
+    "namedtuple_as_a_key",
+    "P = collections.namedtuple('P', 'a b')",
+    "found = {P(1, 2): 3}[P(1, 2)], hash(P(1, 2)) == hash((1, 2))",
+)
+row(
+    "namedtuple_matched",
+    "P = collections.namedtuple('P', 'a b')",
+    "match P(x, 2):",
+    "    case P(a=a, b=2):",
+    "        found = a + 1",
+)
+row(
+    "namedtuple_in_a_loop",
+    "found = x",
+    "for name in ('a', 'b'):",
+    "    P = collections.namedtuple('P', name)",
+    "    found = found + getattr(P(3), name)",
+)
+row(
+    "namedtuple_mapped",
+    "P = collections.namedtuple('P', 'a b')",
+    "found = torch.utils._pytree.tree_map(lambda t: t + 1, P(x, 2))",
+)
+row("named_tuple_written", "found = repr(Pair(1, [2])), repr(Sub(1, 2))")
+row(
+    "class_by_type",
+    "C = type('C', (Base,), {'k': 3})",
+    "found = x * C.k, C.q, C.__name__, issubclass(C, Base), C.__mro__[1]",
+)
+row("class_by_type_returned", "C = type('C', (), {'k': 3})", "found = x, C")
+row("class_by_type_with_a_function", "C = type('C', (), {'k': lambda y: y + 1})", "found = C.k(x)")
+row(
+    "exception_by_type",
+    "E = type('E', (ValueError,), {})",
+    "try:",
+    "    raise E('a')",
+    "except E as e:",
+    "    found = e.args, isinstance(e, ValueError)",
+)
+row("class_by_type_of_a_tensor", "C = type('C', (), {'k': x})", "found = C.k", breaks=1)
+row("class_by_a_metaclass", "C = Meta('C', (), {})", "found = C.__name__", breaks=1)
+row(
+    "namespace_of_a_class",
+    "found = Base.__dict__['q'], 'r' in Base.__dict__, vars(Derived).get('q', 4), list(Base.__dict__)",
+)
+row(
+    "method_of_a_namespace",
+    "found = Base.__dict__['m'](Base()), [v for k, v in vars(Base).items() if k[0] != '_' and not callable(v)]",
+)
+row(
+    "namespace_returned",
+    "found = x, vars(Base) == Base.__dict__, type(vars(Base)).__name__, isinstance(vars(Base), dict)",
+)
+row("namespace_of_a_module", "found = vars(math)['pi'] + math.__dict__['e'], 'tau' in vars(math)")
+row("names_of_a_class", "found = dir(Derived)[-3:]")
+row("names_of_a_module", "found = 'pi' in dir(math)")
+row("names_of_an_object", "found = dir(Base())[-1]", breaks=1)
+row(
+    "local_variables", "b = 4", "a = x + 1", "names = locals()", "found = list(names), names['b'], names['a']"
+)
+row("local_variables_of_a_callee", "names = taking(x, 1)", "found = names['d'] + 1, list(names)")
+row("local_variables_in_a_loop", "found = 0", "for i in range(2):", "    found = found + locals()['i']")
+row("local_variables_by_vars", "a = 3", "found = vars()['a'], '%(a)s'")
+row("local_variables_as_keywords", "a = 3", "found = lately(**locals())")
+row("local_variables_written", "a = 3", "locals()['a'] = 5", "found = a")
+row("globals_read", "found = globals()['COUNT']", breaks=1)
