@@ -80,7 +80,7 @@ class ExampleValues:
             out = []
             for spec, value in zip(captured.inputs, captured.values):
                 known = None if captured.env is None else captured.env.input_fake(spec.node)
-                if spec.what == "float" and captured.env is not None:
+                if spec.what in ("float", "drawn") and captured.env is not None:
                     out.append(captured.env.scalars[spec.node][1])
                 elif spec.what != "tensor":
                     out.append(value)

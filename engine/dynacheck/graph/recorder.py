@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import torch
 import torch.fx
@@ -24,6 +24,9 @@ Lines: TypeAlias = "UserLine | Sequence[UserLine] | None"
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
+CARRIED: Final = ("float", "drawn")
+"""Numbers that come to a graph in scalar tensors."""
+
 
 @dataclass(frozen=True, slots=True)
 class GraphInput:
@@ -32,7 +35,7 @@ class GraphInput:
     Args:
         node: the source of the tensor, or of the value that has the symbol.
         what: "tensor"; for a symbol "size", "stride", "offset" (of the tensor at `node`) or "int"; "float"
-            for a symbolic float, which enters the graph as `scalar_tensor(value)`.
+            for a symbolic float, "drawn" for a random number, which enter the graph as `scalar_tensor(value)`.
         index: which dimension, for sizes and strides.
         placeholder: name of the placeholder.
     """
@@ -57,7 +60,7 @@ class GraphInput:
             return of.stride()[self.index]
         if self.what == "offset":
             return of.storage_offset()
-        return scalar_tensor(of) if self.what == "float" else of
+        return scalar_tensor(of) if self.what in CARRIED else of
 
 
 def placeholder_name(path: str) -> str:
@@ -144,7 +147,7 @@ class GraphRecorder:
             if placeholder is None:
                 spec = GraphInput(node, what, index, "")
                 value = self.env.value_of(symbol)
-                if what == "float":  # a scalar tensor, since backends take no symbolic floats
+                if what in CARRIED:  # a scalar tensor, since backends take no symbolic floats
                     carrier = self._placeholder(placeholder_name(node.path), torch.Tensor, spec, value, line)
                     placeholder = self.call("call_method", "item", (carrier,), None, line, removable=True)
                 else:
@@ -521,7 +524,7 @@ class CapturedGraph:
         """Where the values at the inputs' nodes are in what the hook hands over: its length is that of the tuple."""
         found: dict[Node, int] = {}
         for spec in self.inputs:
-            if spec.what not in ("int", "float"):
+            if spec.what not in ("int", *CARRIED):
                 found.setdefault(spec.node, len(found))
         return found
 
@@ -540,7 +543,7 @@ class CapturedGraph:
         for spec, value in zip(self.inputs, self.values):
             if spec.what == "tensor":
                 out.append(spec.node.peek())
-            elif spec.what == "float" and self.env is not None:
+            elif spec.what in CARRIED and self.env is not None:
                 out.append(self.env.scalars[spec.node][0])
             else:
                 out.append(value)

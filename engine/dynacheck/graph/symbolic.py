@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from types import MethodType
 from typing import Any, Final, Literal, TypeAlias
@@ -29,22 +30,22 @@ from dynacheck.sources import Node, UserLine, instance_dict
 
 __all__ = ["ConstraintViolation", "Dim", "Inner", "SizeGuard", "Slot", "SymbolicEnv"]
 
-What: TypeAlias = Literal["size", "stride", "offset", "int", "float"]
+What: TypeAlias = Literal["size", "stride", "offset", "int", "float", "drawn"]
 Symbolic: TypeAlias = "torch.SymInt | torch.SymFloat | torch.SymBool"
 
 _SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def scalar_tensor(value: float) -> torch.Tensor:
-    """The graph input that stands for a symbolic float.
+    """The graph input that stands for a symbolic float, or for a number that is drawn.
 
     Args:
-        value: the float.
+        value: the number.
 
     Returns:
-        A 0-d float64 tensor on the CPU.
+        A 0-d tensor on the CPU, of float64 or int64.
     """
-    return torch.tensor(value, dtype=torch.float64, device="cpu")
+    return torch.tensor(value, dtype=torch.int64 if type(value) is int else torch.float64, device="cpu")
 
 
 STATIC: Final = Dim("static")
@@ -157,6 +158,7 @@ class SymbolicEnv:
         self.tensor_contexts: dict[Node, Any] = {}
         self.scalars: dict[Node, tuple[torch.Tensor, torch.Tensor]] = {}
         self._sources: dict[Any, list[SymbolSource]] = {}  # by sympy symbol
+        self._drawn: dict[Any, Any] = {}  # symbols of random numbers
         self._inputs: list[
             tuple[SymbolSource, Any, Dim]
         ] = []  # each symbolic property of an input, its expression
@@ -219,6 +221,28 @@ class SymbolicEnv:
         if isinstance(made, torch.SymFloat):
             self.scalars[node] = (scalar, fake)
             self._note(SymbolSource(node, "float", 0), made.node.expr, policy)
+        return made
+
+    def drawn(self, node: Node, value: int | float) -> Any:
+        """A symbol for a number that is drawn before the graph runs: its value is never looked at.
+
+        Args:
+            node: where the rewritten code has it.
+            value: an example.
+
+        Returns:
+            The SymInt or SymFloat.
+        """
+        self.shape_env.settings = replace(self.shape_env.settings, allow_scalar_outputs=True)
+        scalar = scalar_tensor(value)
+        with self.fake_mode:  # not made from the tensor, whose value would be a hint
+            fake = torch.empty((), dtype=scalar.dtype, device="cpu")
+            made: Any = fake.item()
+        fake.item_memo = None  # type: ignore[attr-defined]
+        self.shape_env.pending_fresh_unbacked_symbols.clear()  # no operator of a graph made it
+        self.scalars[node] = (scalar, fake)
+        self._sources[made.node.expr] = [SymbolSource(node, "drawn", 0)]
+        self._drawn[made.node.expr] = made
         return made
 
     def _constraint(self, policy: Dim) -> Any:
@@ -364,6 +388,8 @@ class SymbolicEnv:
         """
         hint = self.shape_env.backed_var_to_val.get(symbol)
         source = self._sources.get(symbol)
+        if source and source[0].what == "drawn":
+            return self._drawn[symbol]
         if source and source[0].what == "float":
             return self.shape_env.create_symfloatnode(symbol, hint=None if hint is None else float(hint))
         return self.shape_env.create_symintnode(symbol, hint=None if hint is None else int(hint))

@@ -11,7 +11,9 @@ from typing import Any, Final
 from dynacheck import interop
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import LOGGING_CALL, SKIPPED_CALL
-from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
+from dynacheck.variables.randoms import RandomVariable, call_generator
+from dynacheck.variables.results import python_value
 
 Arg = VariableTracker
 
@@ -61,9 +63,29 @@ for _name in (
     "sleep",
 ):
     _reads_the_world(getattr(time, _name), f"time.{_name}")
+
+
+def _of_a_generator(method: Callable[..., Any], name: str) -> None:
+    @handles(method, lazy=True)
+    def call(tx: Tracer, *args: Arg, **kwargs: Arg) -> VariableTracker | None:
+        owner = args[0].realize(tx) if args else None
+        return (
+            call_generator(tx, owner, name, args[1:], kwargs) if isinstance(owner, RandomVariable) else None
+        )
+
+
+@handles(random.Random)
+def make_generator(tx: Tracer, seed: Arg | None = None) -> VariableTracker | None:
+    try:
+        known = None if seed is None else python_value(tx, seed)
+    except NotConstant:
+        return None
+    return None if known is None else RandomVariable(random.Random(known))
+
+
 for _name in random.__all__:
     _found: Any = getattr(random.Random, _name, None)
     if callable(_found):
-        _reads_the_world(_found, f"random.{_name}")
+        _of_a_generator(_found, _name)
         if not hasattr(getattr(random, _name), "__func__"):  # a C method bound to the hidden instance
             _reads_the_world(getattr(random, _name), f"random.{_name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.contexts import (
     AttentionKernelsVariable,
     AutocastVariable,
+    CatchWarningsVariable,
     GradModeVariable,
     InferenceModeVariable,
     NullContextVariable,
@@ -243,6 +245,11 @@ def _device_autocast(cls: Any, device: str, default: torch.dtype) -> None:
 
 _device_autocast(torch.cuda.amp.autocast, "cuda", torch.float16)
 _device_autocast(torch.cpu.amp.autocast_mode.autocast, "cpu", torch.bfloat16)
+
+
+@handles(warnings.catch_warnings, lazy=True)
+def catch_warnings(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
+    return None if args or kwargs else CatchWarningsVariable(warnings.catch_warnings)
 
 
 @handles(contextlib.nullcontext, lazy=True)

@@ -13,12 +13,14 @@ import torch
 from dynacheck.bytecode.assemble import assemble, continues
 from dynacheck.bytecode.build import Builder
 from dynacheck.bytecode.ops import Label
-from dynacheck.graph.recorder import CapturedGraph, GraphInput, GraphRecorder
+from dynacheck.graph.recorder import CARRIED, CapturedGraph, GraphInput, GraphRecorder
+from dynacheck.graph.symbolic import scalar_tensor
 from dynacheck.sources import Node
 from dynacheck.translate.effects import SideEffects
 from dynacheck.translate.frame import Frame
 from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
 from dynacheck.variables.functions import VARARGS, VARKEYWORDS
+from dynacheck.variables.randoms import DRAWN, DRAWS, Draws, put_back
 from dynacheck.variables.walk import reachable
 
 CAPTURED = "___captured"
@@ -89,11 +91,6 @@ def recover(
     if recovery is not None and code is not None:
         globals_ = sys._getframe(1).f_globals
         recovery(FunctionType(code, globals_, code.co_name, None, closure), slots, inputs)
-
-
-def scalar_tensor(value: float) -> torch.Tensor:
-    """A float that the graph takes as a 0-d tensor (used by rewritten code)."""
-    return torch.tensor(value, dtype=torch.float64)
 
 
 _SYMBOL_LOADS: dict[str, Callable[[Any, int], int]] = {
@@ -356,6 +353,10 @@ class Codegen:
         capture: list[Node] = []
         graph_callable: object = None
         raised = front.label()
+        draws: Draws | None = self.tx.state.get(DRAWS)
+        if draws is not None and draws.calls:
+            draws.emit(self)
+            front.store_fast(DRAWN)
         if not captured_graph.is_empty:
             graph_callable = compile_graph(captured_graph)
             capture = self._call_graph(captured_graph, graph_callable, raised)
@@ -419,6 +420,9 @@ class Codegen:
                 build.load_const(())
 
         with build.finally_handler(raised):
+            if DRAWN in build.locals:
+                self.call_helper(put_back, lambda: build.load_bound(DRAWN))
+                build.pop()
             original = WeakCell(weakref.ref(code))  # a cycle through code objects would never be collected
             loads = [lambda c=c: build.load_const(c) for c in (graph_callable, original)]
             self.call_helper(recover, *loads, closure, slots, inputs)
@@ -436,7 +440,7 @@ class Codegen:
 
     def _load_input(self, spec: GraphInput, position: dict[Node, int]) -> None:
         build = self.build
-        if spec.what == "float":
+        if spec.what in CARRIED:
             self.call_helper(scalar_tensor, lambda: spec.node.emit(self))
             return
         if spec.what == "int":

@@ -31,6 +31,7 @@ from dynacheck.variables.classes import PythonModuleVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
 from dynacheck.variables.functions import ObjectVariable, UserFunctionVariable
 from dynacheck.variables.indices import known_index
+from dynacheck.variables.randoms import ELEMENTWISE, TAKEN
 from dynacheck.variables.results import CONTAINERS
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
 from dynacheck.variables.subclasses import StrippedVariable, SubclassTensorVariable, tensor_tracker
@@ -343,6 +344,7 @@ class Tracing(Tracer):
         kwargs = kwargs or {}
         if self.attempt.function_modes:
             return self.torch_function(op, target, args, kwargs)
+        self.state.pop(TAKEN, None)
         known = args
         if target in INDEXING and isinstance(args[0], TensorVariable):
             known = [args[0], known_index(self, args[1]), *args[2:]]
@@ -351,6 +353,8 @@ class Tracing(Tracer):
             named = {k: v.as_meta(self) for k, v in kwargs.items()}
         except Overloaded:
             return self.torch_function(op, target, args, kwargs)
+        if self.state.pop(TAKEN, False) and target not in ELEMENTWISE:
+            self.break_(reasons.DATA_DEPENDENT_OPERATOR, call=describe_target(target))
         attempt = self.attempt
         out = named.get("out")
         before = out.facts.shape if isinstance(out, TensorRef) else None

@@ -141,9 +141,7 @@ class ClassVariable(ObjectVariable):
         tx.raise_(AttributeError, f"type object {cls.__name__!r} has no attribute {name!r}")
 
     def _meta_descriptor(self, tx: Tracer, name: str, raw: object) -> VariableTracker:
-        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
-            return tx.constant(getattr(self.value, name))
-        if name in ("__mro__", "__bases__", "__base__"):
+        if name in ("__name__", "__qualname__", "__module__", "__doc__", "__mro__", "__bases__", "__base__"):
             return tx.wrap(tx.class_node(self.value).child(CAttr(name)))  # they may be set
         if name == "__class__":
             return tx.class_variable(type(self.value))

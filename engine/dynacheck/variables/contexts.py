@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -355,3 +356,29 @@ class NullContextVariable(ContextVariable):
 
     def clone(self) -> ContextVariable:
         return NullContextVariable(self.cls, self.value, None, self.scope)
+
+
+def filters_restored() -> None:
+    """Have Python tell warnings anew that it tells once, as entering `catch_warnings` does (used by rewritten code)."""
+    with warnings.catch_warnings():
+        pass
+
+
+class CatchWarningsVariable(ContextVariable):
+    """`warnings.catch_warnings()` without arguments: changing filters inside of it breaks, which gives the frame up."""
+
+    __slots__ = ()
+    restorable = False
+
+    def enter(self, tx: Tracer) -> VariableTracker:
+        tx.effects.defer(filters_restored)
+        return tx.constant(None)
+
+    def leave(self, tx: Tracer) -> None:
+        tx.effects.defer(filters_restored)
+
+    def clone(self) -> ContextVariable:
+        return CatchWarningsVariable(self.cls)
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        raise CantRebuild("warnings.catch_warnings() that is entered in the frame")

@@ -184,7 +184,7 @@ def builtin_base(tx: Tracer, node: Node, value: Any) -> BuiltinObject | None:
             return (SetVariable if cls is set else FrozenSetVariable)(None, {}, node)
         if cls is collections.deque:
             return DequeVariable(None, value.maxlen, node)
-        if cls in _SCALARS:
+        if cls in _SCALARS and type(value) is not bytearray:  # itself it is an object of C code like others
             why = f"it is a kind of {cls.__name__}"
             tx.break_(reasons.UNKNOWN_VALUE, what=type(value).__qualname__, why=why)
     return None

@@ -281,6 +281,12 @@ class UserFunctionVariable(CallableVariable):
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         if name in self.attributes:
             return self.attributes[name]
+        if (
+            name in ("__name__", "__qualname__", "__module__")
+            and self.value is not None
+            and self.node is not None
+        ):
+            return tx.wrap(self.node.child(CAttr(name)))  # they may be set
         if name in ("__name__", "__qualname__"):
             return tx.constant(self.name if name == "__name__" else self.qualname)
         if name == "__module__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import random
 import threading
 import types
 import weakref
@@ -283,12 +282,6 @@ def wrap_descriptor(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 @wraps(weakref.ProxyType, weakref.CallableProxyType)
 def wrap_proxy(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.break_(reasons.UNKNOWN_VALUE, what="weakref.proxy", why="its attributes are another object's")
-
-
-@wraps(random.Random)
-def wrap_random(tx: Tracer, node: Node, value: Any) -> VariableTracker:
-    tx.guard(node, Is(value))
-    return ObjectVariable(value, node)
 
 
 def wrap_module(tx: Tracer, node: Node, value: nn.Module) -> VariableTracker:

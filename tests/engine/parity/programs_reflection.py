@@ -1,8 +1,9 @@
-"""Classes made in the frame, namespaces of classes, modules and frames, random numbers (row 42)."""
+"""Classes made in the frame, namespaces of classes, modules and frames, random numbers, warnings (row 42)."""
 
 import collections
 import math
 import random
+import warnings
 
 import torch
 from parity.harness import registry
@@ -47,7 +48,13 @@ def lately(x, y, a):
     return x + y + a
 
 
-SCOPE = {**globals(), "math": math, "random": random}
+def ignoring(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return x + 1
+
+
+SCOPE = {**globals(), "math": math, "random": random, "warnings": warnings, "GENERATOR": random.Random(7)}
 
 
 def row(name, *lines, graphs=1, breaks=0, recompiles=0, entries=1):
@@ -142,3 +149,72 @@ row("local_variables_by_vars", "a = 3", "found = vars()['a'], '%(a)s'")
 row("local_variables_as_keywords", "a = 3", "found = lately(**locals())")
 row("local_variables_written", "a = 3", "locals()['a'] = 5", "found = a")
 row("globals_read", "found = globals()['COUNT']", breaks=1)
+row("drawn_int", "found = x * random.randint(1, 9), x + random.randrange(5)")
+row("drawn_float", "found = x * random.uniform(a=1, b=9) - random.uniform(0, 1)")
+row("drawn_and_returned", "r = random.randint(1, 9)", "found = r, [r, x * r], r is r")
+row("drawn_and_compared", "found = random.uniform(0, 1) < 0.5, x > random.uniform(0, 2)")
+row("drawn_in_a_list", "r = [random.randint(0, 4) for _ in range(3)]", "found = x * r[1], r")
+row(
+    "drawn_between_breaks",
+    "a = random.randint(1, 5)",
+    "print('a')",
+    "found = x * a + random.uniform(0, 2)",
+    graphs=3,
+    breaks=1,
+    recompiles=1,
+    entries=3,
+)
+row("drawn_before_a_branch", "found = x", "if random.randint(0, 1):", "    found = x - 1", breaks=1)
+row("drawn_as_an_index", "found = [1, 2, 3][random.randint(0, 2)]", breaks=1)
+row("drawn_as_a_size", "found = torch.zeros(random.randint(2, 3))", breaks=1)
+row("drawn_as_a_probability", "found = torch.nn.functional.dropout(x, random.uniform(0, 1))", breaks=1)
+row("drawn_by_choice", "found = x * random.choice([1, 2])", graphs=2, breaks=1, entries=2)
+row("drawn_by_random", "found = x * random.random()", graphs=3, breaks=1, recompiles=1, entries=3)
+row("drawn_by_gauss", "found = x * random.gauss(0, 1)", graphs=3, breaks=1, recompiles=1, entries=3)
+row("shuffled", "order = [1, 2, 3]", "random.shuffle(order)", "found = order", breaks=1)
+row("seeded", "random.seed(4)", "found = x * random.randint(1, 9)", graphs=2, breaks=1, entries=2)
+row(
+    "drawn_by_a_new_generator",
+    "r = random.Random(5)",
+    "found = x * r.random(), r.randint(1, 9), r.getstate()[1][0]",
+)
+row(
+    "drawn_by_a_seeded_generator",
+    "GENERATOR.seed(3)",
+    "found = x * GENERATOR.random(), GENERATOR.uniform(0, 3)",
+)
+row(
+    "generator_set_back",
+    "s = GENERATOR.getstate()",
+    "found = x * GENERATOR.random()",
+    "GENERATOR.setstate(s)",
+)
+row("chosen_by_a_generator", "found = GENERATOR.choice([1, 2])", breaks=1)
+row("bytes_changed", "b = bytearray(b'ab')", "b.append(99)", "found = b[0], b", breaks=3, entries=3)
+row("bytes_viewed", "v = memoryview(b'ab')", "found = v[0]", breaks=2, entries=2)
+row("warnings_caught", "with warnings.catch_warnings():", "    found = x + 2")
+row(
+    "warnings_caught_and_ignored",
+    "with warnings.catch_warnings():",
+    "    warnings.simplefilter('ignore')",
+    "    found = x + 2",
+    graphs=0,
+    breaks=2,
+    entries=0,
+)
+row(
+    "warning_in_a_block",
+    "with warnings.catch_warnings():",
+    "    warnings.warn('a')",
+    "    found = x + 2",
+    graphs=0,
+    breaks=2,
+    entries=0,
+)
+row("warnings_ignored_in_a_callee", "found = ignoring(x) * 2", graphs=2, breaks=3, entries=2)
+row(
+    "warnings_recorded",
+    "with warnings.catch_warnings(record=True) as w:",
+    "    found = x + 2",
+    "found = found, len(w)",
+)
