@@ -108,7 +108,7 @@ def skipped_call():
 def unknown_call():
     @compiled
     def f(x):
-        made = type("Made", (), {})
+        made = type("Made", (), {"weight": x})
         return x + 1, made
 
     f(x)
@@ -121,7 +121,7 @@ def unknown_attribute():
 
     @compiled
     def f(x):
-        return x * Config.__dict__["scale"]
+        return x * Config.__basicsize__
 
     f(x)
 
@@ -245,7 +245,7 @@ def backward_call():
 def frame_inspection():
     @compiled
     def f(x):
-        return x + len(locals())
+        return x + len(dir())
 
     f(x)
 

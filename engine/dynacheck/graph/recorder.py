@@ -17,7 +17,8 @@ from dynacheck.graph.examples import ExampleValues
 from dynacheck.graph.expressions import FOLDED, FX_TARGETS, constant, is_constant, parts
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.nodemeta import NodeMeta, stack_trace
-from dynacheck.graph.symbolic import SymbolicEnv, scalar_tensor
+from dynacheck.graph.scalars import scalar_tensor
+from dynacheck.graph.symbolic import SymbolicEnv
 from dynacheck.sources import Node, UserLine
 
 Lines: TypeAlias = "UserLine | Sequence[UserLine] | None"

@@ -24,6 +24,7 @@ from dynacheck.graph.facts import (
     is_wrapper,
 )
 from dynacheck.graph.outcomes import DataDependent
+from dynacheck.graph.scalars import scalar_tensor
 from dynacheck.graph.sizeguards import ConstraintViolation, Dim, Inner, SizeGuard, Slot, SymbolSource
 from dynacheck.graph.throwaway import World
 from dynacheck.sources import Node, UserLine, instance_dict
@@ -34,18 +35,6 @@ What: TypeAlias = Literal["size", "stride", "offset", "int", "float", "drawn"]
 Symbolic: TypeAlias = "torch.SymInt | torch.SymFloat | torch.SymBool"
 
 _SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
-
-
-def scalar_tensor(value: float) -> torch.Tensor:
-    """The graph input that stands for a symbolic float, or for a number that is drawn.
-
-    Args:
-        value: the number.
-
-    Returns:
-        A 0-d tensor on the CPU, of float64 or int64.
-    """
-    return torch.tensor(value, dtype=torch.int64 if type(value) is int else torch.float64, device="cpu")
 
 
 STATIC: Final = Dim("static")
@@ -224,15 +213,7 @@ class SymbolicEnv:
         return made
 
     def drawn(self, node: Node, value: int | float) -> Any:
-        """A symbol for a number that is drawn before the graph runs: its value is never looked at.
-
-        Args:
-            node: where the rewritten code has it.
-            value: an example.
-
-        Returns:
-            The SymInt or SymFloat.
-        """
+        """A symbol for a number drawn before the graph runs: its value, now an example, is never looked at."""
         self.shape_env.settings = replace(self.shape_env.settings, allow_scalar_outputs=True)
         scalar = scalar_tensor(value)
         with self.fake_mode:  # not made from the tensor, whose value would be a hint

@@ -34,6 +34,10 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
         "an operator that may raise in a `try` breaks where the graph has written before: torch raises past the handler",
         {"graphs": 0, "entries": 0},
     ),
+    "warnings_recorded": (
+        "what operators warn of inside of the block belongs in its list: it isn't entered in a trace",
+        {"graphs": 0, "entries": 0},
+    ),
     "first_in_dispatch_mode": ("a call under a mode doesn't leave the function eager for good", {}),
     "func_grad_prints": UNDER_TRANSFORM,
     "func_vmap_prints": UNDER_TRANSFORM,

@@ -99,3 +99,23 @@ def test_body(name, engine, capsys):
     assert seen == outcome(BODIES[name], False)
     assert printed == capsys.readouterr().out
     assert report.graphs or report.skipped
+
+
+def test_renamed_classes_and_functions_are_noticed(engine, seen):
+    class Named:
+        """first"""
+
+    def named():
+        """first"""
+
+    def program(x):
+        names = [(o.__name__, o.__qualname__, o.__module__, o.__doc__) for o in (Named, named)]
+        return x * len(names[0][0] + names[1][0]), names
+
+    compiled = dynacheck.compile(program, backend="eager")
+    for attribute in (None, "__name__", "__qualname__", "__module__", "__doc__"):
+        for renamed in (Named, named) if attribute else ():
+            setattr(renamed, attribute, "another")
+            assert repr(compiled(torch.ones(2))) == repr(program(torch.ones(2)))
+        assert repr(compiled(torch.ones(2))) == repr(program(torch.ones(2)))
+    assert seen.graphs and not seen.skipped
