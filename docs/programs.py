@@ -60,6 +60,27 @@ def scalar_output():
     f(x)
 
 
+@_gives(reasons.SYMBOLIC_NUMBER)
+def symbolic_number():
+    @functools.partial(compiled, dynamic=True)
+    def f(x):
+        name = str(x.shape[0])
+        return x * len(name)
+
+    f(x)
+
+
+@_gives(reasons.IMPORT)
+def imported():
+    @compiled
+    def f(x):
+        with contextlib.suppress(ImportError):
+            import no_such_module  # type: ignore[import-not-found]  # noqa: F401
+        return x + 1
+
+    f(x)
+
+
 @_gives(reasons.PRINT)
 def prints():
     @compiled

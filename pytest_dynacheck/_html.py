@@ -332,6 +332,7 @@ def _recompiles(test: Mapping[str, Any]) -> Iterator[str]:
         took = sum(record["seconds"] for record in records) * 1e3
         at = f", triggered at {_code(_at(last['triggered_at']))}" if last["triggered_at"] else ""
         rest = f" after line {first['resume_line']}" if first["resume_line"] else ""
+        rest += "" if first["branch"] is None else f", {str(first['branch']).lower()}"
         yield f"<p>{_code(first['code'])} ({_place(first)}){rest} compiled again {times}, {took:.0f} ms{at}</p>"
         if len(records) > 1:
             yield from _history([record["changes"][0] for record in records if record["changes"]])

@@ -142,6 +142,10 @@ RECOMPILE = _record(
         "type": ["integer", "null"],
         "description": "Where it goes on, for the rest of a function after a break.",
     },
+    branch={
+        "type": ["boolean", "null"],
+        "description": "Whether the condition at resume_line was true, for what is behind a branch on a tensor.",
+    },
     seconds=_seconds("What it took, backend included."),
     triggered_at=_PLACE,
     changes=_list(_ref("change"), "Differences from the nearest entry, the deciding one first."),

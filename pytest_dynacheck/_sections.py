@@ -129,19 +129,50 @@ def _stack(report: Any, record: Any, verbosity: int) -> list[str]:
 
 
 def _recompiles(report: Any, verdict: Verdict, verbosity: int, limit: int) -> str:
-    groups: dict[str, list[Any]] = {}
+    groups: dict[Any, list[Any]] = {}
     for record in report.recompiles:
-        groups.setdefault(record.cause, []).append(record)
+        groups.setdefault(_one_row(record), []).append(record)
+    last = {_code(record): record for record in report.recompiles}
     lines: list[str] = []
-    for cause, records in list(groups.items())[:limit]:
+    for records in list(groups.values())[:limit]:
         lines += _again(report, records) if len(records) > 1 else _once(report, records[0], verbosity)
-        lines += _allow(verdict, cause)
+        lines += [_settled(report, r) for r in records if r is last[_code(r)] and _settled(report, r)]
+        lines += _allow(verdict, *dict.fromkeys(record.cause for record in records))
     return "\n".join(lines + _more(limit, len(groups), "cause"))
 
 
+def _code(record: Any) -> Any:
+    return record.function, record.file, record.line, record.resume_line, record.branch
+
+
+def _one_row(record: Any) -> Any:
+    """What recompiles have in common that are told together: the value that decided, whatever of it changed; of several
+    values the one that is the object's own."""
+    if not record.changes:
+        return record.cause
+    source = record.changes[0].source
+    own = next((part for part in source.split(", ") if part.startswith("self.")), source)
+    return _code(record), source if record.changes[0].kind == "aliasing" else own
+
+
+def _settled(report: Any, record: Any) -> str:
+    """That all later calls hit, for the last recompile of a code object; "" if they didn't, or there were none, or
+    what is told says it already."""
+    if record.changes and all(change.varies for change in record.changes):
+        return ""
+    made = next((call for call in report.calls if call.number == record.call), None)
+    if made is None:
+        return ""
+    calls = [call for call in report.calls if call.function == made.function]
+    later = [call.outcome for call in calls if call.number > record.call]
+    if not later or set(later) != {"hit"}:
+        return ""
+    times = "the call after it hits" if len(later) == 1 else f"the {len(later)} calls after it hit"
+    return f"  settles after call {len(calls) - len(later)}: {times}"
+
+
 def _head(report: Any, record: Any) -> str:
-    rest = f" after line {record.resume_line}" if record.resume_line else ""
-    return f"{record.function} ({record.file}:{record.line}){rest} compiled again"
+    return f"{record.function} ({record.file}:{record.line}){record.rest} compiled again"
 
 
 def _at(report: Any, record: Any) -> str:
@@ -280,20 +311,23 @@ def _again(report: Any, records: list[Any]) -> list[str]:
     lines = [
         f"{_head(report, first)} {len(records)} times: {entries}, {total * 1e3:.0f} ms{_at(report, last)}"
     ]
-    changes = [record.changes[0] for record in records if record.changes]
-    if not changes:
-        return lines
-    change, history = changes[0], report.history(records)
-    note = f": {history.note}" if history.note else ""
-    lines.append(f"  {change.subject}: {values(history.values)}{note}")
-    if change.line:
-        lines.append(f"  {_assumed(change, first)}")
-    lines += _other_assumptions(changes, first)
-    hints = (
-        {history.hint: None} if history.hint else dict.fromkeys(c.hint for c in reversed(changes) if c.hint)
-    )
-    lines += [f"  hint: {hint}" for hint in list(hints)[:2]]
-    return lines
+    hints: dict[str, None] = {}
+    assumed = ""
+    for cause in dict.fromkeys(record.cause for record in records):
+        same = [record for record in records if record.cause == cause and record.changes]
+        changes = [record.changes[0] for record in same]
+        if not changes:
+            continue
+        history = report.history(same)
+        note = f": {history.note}" if history.note else ""
+        lines.append(f"  {changes[0].subject}: {values(history.values)}{note}")
+        if changes[0].line and _assumed(changes[0], first) != assumed:
+            assumed = _assumed(changes[0], first)
+            lines.append(f"  {assumed}")
+        lines += _other_assumptions(changes, first)
+        found = [history.hint] if history.hint else [c.hint for c in reversed(changes) if c.hint]
+        hints |= dict.fromkeys(found)
+    return lines + [f"  hint: {hint}" for hint in list(hints)[:2]]
 
 
 def values(found: Sequence[str]) -> str:

@@ -31,8 +31,7 @@ def _short(file: str) -> str:
 
 
 def _named(code: ev.CodeRef) -> str:
-    rest = f" (from line {code.resume_line} on)" if code.resume_line else ""
-    return f"function {code.name}{rest} in {_short(code.file)}:{code.line}"
+    return f"function {code.name}{code.rest} in {_short(code.file)}:{code.line}"
 
 
 def guards(event: ev.EntryAdded) -> str:

@@ -168,6 +168,7 @@ class Builder:
                 nearest,
                 rows[1:],
                 event.call,
+                code.branch,
             )
         )
 

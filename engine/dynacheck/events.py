@@ -46,6 +46,7 @@ class CodeRef:
         qualname: its qualified name (a resume function has that of its origin).
         resume_line: where a resume function continues, or None.
         code: the code object itself (of the origin, for a resume function), for identity.
+        branch: for a resume function behind a branch at `resume_line`: whether the condition was true there.
     """
 
     file: str
@@ -54,6 +55,14 @@ class CodeRef:
     qualname: str
     resume_line: int | None = None
     code: CodeType | None = field(default=None, compare=False, repr=False)
+    branch: bool | None = None
+
+    @property
+    def rest(self) -> str:
+        """For logs: which part of the function a resume function is; "" for a whole one."""
+        if self.branch is not None:
+            return f" (after line {self.resume_line}, {str(self.branch).lower()})"
+        return f" (from line {self.resume_line} on)" if self.resume_line else ""
 
 
 @dataclass(frozen=True, slots=True)

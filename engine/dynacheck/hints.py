@@ -74,7 +74,7 @@ def hint_for(change: ChangeRow) -> str:
         lines = assigned_at(change.file, change.line, change.source.split(".")[1])
         if lines:
             places = "lines " + ", ".join(map(str, lines)) if len(lines) > 1 else f"line {lines[0]}"
-            return f"the compiled function assigns it ({places}): make it before the first call, for the largest input"
+            return f"the compiled function rebuilds it ({places}): make it before the first call, for the largest input"
     if change.kind == "size":
         return _size_hint(change)
     if change.kind == "length":

@@ -75,7 +75,7 @@ SCALAR_OUTPUT = Reason(
 PRINT = Reason(
     "DC103", "call that writes output",
     "`{call}` has a side effect outside the graph and can't be traced.",
-    "remove it, or move it out of the compiled function",
+    "remove it, move it out of the compiled function, or add it to torch._dynamo.config.reorderable_logging_functions",
     "Failed to trace builtin operator",
 )  # fmt: skip
 EXPLICIT_BREAK = Reason(
@@ -138,7 +138,7 @@ CONTEXT_MANAGER = Reason(
 )  # fmt: skip
 LOGGING_CALL = Reason(
     "DC117", "logging call", "`{call}` writes a log record and can't be traced.",
-    "remove it, or guard it with torch.compiler.is_compiling()",
+    "remove it, guard it with torch.compiler.is_compiling(), or add it to torch._dynamo.config.ignore_logging_functions",
     "logging.Logger method not supported for non-export cases",
 )  # fmt: skip
 BACKWARD_CALL = Reason(
@@ -189,6 +189,15 @@ CREATES_LEAF = Reason(
 RESIZE = Reason(
     "DC128", "resize of a tensor", "`{call}` changes the size of a tensor in place.",
     "make a new tensor", "Unsupported Tensor.resize_() call",
+)  # fmt: skip
+SYMBOLIC_NUMBER = Reason(
+    "DC129", "plain number needed", "{operation} on {what}, a number that varies between calls, has no symbolic form.",
+    "compute it outside of the compiled function, or keep the number static (mark_static, dynamic=False)",
+    "sort with non-constant keys",
+)  # fmt: skip
+IMPORT = Reason(
+    "DC130", "import in the compiled function", "`{call}` is never traced ({why}).",
+    "move the import to the top of the module", "Import failure",
 )  # fmt: skip
 UNCAUGHT_RAISE = Reason(
     "DC201", "the frame raises", "The frame ends by raising {what}.",
@@ -250,7 +259,6 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
     SKIPPED_CALL: (
         "Attempted to inline function marked as skipped",
         "Attempted to inline function marked as skipped (SkipFunctionVariable)",
-        "Import failure",
         "Invalid call to __build_class__",
     ),
     UNKNOWN_CALL: (
@@ -270,6 +278,11 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "getattr with no source",
         "Unsupported hasattr call",
         "Unable to resolve super getattr",
+    ),
+    SYMBOLIC_NUMBER: (
+        "Unsupported python_type() call",
+        "Missing attribute when running call_method node",
+        "repr_impl not implemented",
     ),
     UNKNOWN_OPCODE: (
         "LOAD_BUILD_CLASS bytecode not supported",

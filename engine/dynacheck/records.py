@@ -140,6 +140,7 @@ class Recompile:
         changes: failed guards of the nearest entry, the deciding one first.
         others: failed guards of the other entries.
         call: number of the compiled call.
+        branch: whether the condition at `resume_line` was true, for what is behind a branch on a tensor.
     """
 
     cause: str
@@ -153,6 +154,16 @@ class Recompile:
     changes: tuple[Change, ...]
     others: tuple[tuple[Change, ...], ...]
     call: int
+    branch: bool | None = None
+
+    @property
+    def rest(self) -> str:
+        """Which part of the function it is: "" for the whole, else e.g. ` after line 10, true`."""
+        if self.resume_line is None:
+            return ""
+        return f" after line {self.resume_line}" + (
+            "" if self.branch is None else f", {str(self.branch).lower()}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +306,7 @@ def recompile_json(record: Recompile, root: str) -> dict[str, Any]:
         "cause": record.cause, "code": record.function, "file": record.file, "line": record.line,
         "entry": record.entry, "seconds": round(record.seconds, 6),
         "resume_line": record.resume_line,
+        "branch": record.branch,
         "triggered_at": place(record.trigger, root), "changes": [change_json(c) for c in record.changes],
     }  # fmt: skip
 

@@ -40,6 +40,9 @@ def unknown_counts(silent: frozenset[str]) -> frozenset[str]:
     return frozenset(count for count, hooks in _NEEDS.items() if hooks & silent)
 
 
+_OF_NUMBERS = ("str", "repr", "bin", "hex", "oct", "chr", "complex", "pow", "invert")
+
+
 def reason_of(name: str, builtin: str | None = None) -> str:
     """The id of the reason that torch's name of a break stands for; `torch:<name>` if it stands for none.
 
@@ -49,7 +52,7 @@ def reason_of(name: str, builtin: str | None = None) -> str:
     """
     found = reasons.by_torch_name(name)
     if found is reasons.PRINT and builtin not in (None, "print", "input"):
-        found = reasons.UNKNOWN_CALL
+        found = reasons.SYMBOLIC_NUMBER if builtin in _OF_NUMBERS else reasons.UNKNOWN_CALL
     return f"torch:{name}" if found is None else found.id
 
 

@@ -99,7 +99,7 @@ def test_a_print_in_a_helper(project):
         programs.py:11 in printing: call that writes output
               print("seen")
           `print()` has a side effect outside the graph and can't be traced.
-          hint: remove it, or move it out of the compiled function
+          hint: remove it, move it out of the compiled function, or add it to torch._dynamo.config.reorderable_logging_functions
           called at test_it.py:4 in helper
           allow with: break:DC103@programs.py:printing
         """,
@@ -127,7 +127,7 @@ def test_a_break_in_a_loop_has_both_keys(project):
               print("seen")
           `print()` has a side effect outside the graph and can't be traced.
           looping can't go on after it (break inside a loop) and runs eagerly as a whole
-          hint: remove it, or move it out of the compiled function
+          hint: remove it, move it out of the compiled function, or add it to torch._dynamo.config.reorderable_logging_functions
           allow with: break:DC103@programs.py:looping
           allow with: eager:skip@programs.py:looping
         """,

@@ -1,16 +1,21 @@
 /* Expressions over sizes, strides and numbers: postfix programs on 64-bit integers and doubles (guards/shapes.py). */
 #include "guards.h"
 
+#include <math.h>
+
 /* clang-format off */
 #define EXPR_STEPS(X) \
     X(size) X(stride) X(offset) X(int) X(float) X(const) X(constf) X(add) X(sub) X(mul) X(floordiv) X(mod) X(truediv) \
-    X(pow) X(min) X(max) X(neg) X(abs) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or) X(not) X(where) X(tofloat) \
-    X(bitand) X(bitor)
+    X(pow) X(min) X(max) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or) X(where) X(bitand) X(bitor) X(bitxor) \
+    X(lshift) X(rshift) X(neg) X(abs) X(not) X(tofloat) X(toint) X(floor) X(ceil) X(round) \
+    X(sqrt) X(exp) X(log) X(log2) X(sin) X(cos) X(tan) X(sinh) X(cosh) X(tanh) X(asin) X(acos) X(atan)
 /* clang-format on */
 #define AS_STEP(name) EX_##name,
 #define AS_NAME(name) #name,
 enum { EXPR_STEPS(AS_STEP) EX_COUNT };
 static const char *const step_names[] = {EXPR_STEPS(AS_NAME)};
+static double (*const functions[])(double) = {sqrt, exp,  log,  log2, sin,  cos, tan,
+                                              sinh, cosh, tanh, asin, acos, atan};
 
 typedef struct {
     int is_float;
@@ -95,6 +100,16 @@ static int integers(int op, int64_t a, int64_t b, Number *out) {
     case EX_bitor:
         *r = a | b;
         return EXACT;
+    case EX_bitxor:
+        *r = a ^ b;
+        return EXACT;
+    case EX_lshift:
+        if (b < 0) return UNDEFINED;
+        return b > 62 || __builtin_mul_overflow(a, 1LL << b, r) ? TO_PYTHON : EXACT;
+    case EX_rshift:
+        if (b < 0) return UNDEFINED;
+        *r = a >> (b > 63 ? 63 : b);
+        return EXACT;
     }
     return TO_PYTHON;
 }
@@ -163,8 +178,31 @@ static int binary(int op, Number a, Number b, Number *out) {
     return doubles(op, a.is_float ? a.u.d : (double)a.u.i, b.is_float ? b.u.d : (double)b.u.i, out);
 }
 
+/* To an integer, as int(), math.floor(), math.ceil() and round() do. */
+static int integral(int op, Number a, Number *out) {
+    if (!a.is_float) return EXACT;
+    if (!isfinite(a.u.d)) return UNDEFINED;
+    double d = op == EX_floor   ? floor(a.u.d)
+               : op == EX_ceil  ? ceil(a.u.d)
+               : op == EX_round ? rint(a.u.d)
+                                : trunc(a.u.d);
+    if (d < -0x1p63 || d >= 0x1p63) return TO_PYTHON;
+    *out = (Number){0, {(int64_t)d}};
+    return EXACT;
+}
+
+/* A function of the math module, which raises where its C function leaves the finite numbers. */
+static int function_of(int op, Number a, Number *out) {
+    if (!a.is_float && !exact_double(a.u.i)) return TO_PYTHON;
+    double x = a.is_float ? a.u.d : (double)a.u.i, y = functions[op - EX_sqrt](x);
+    *out = (Number){.is_float = 1, .u.d = y};
+    return (isnan(y) && !isnan(x)) || (isinf(y) && isfinite(x)) ? UNDEFINED : EXACT;
+}
+
 static int unary(int op, Number a, Number *out) {
     *out = a;
+    if (op >= EX_sqrt) return function_of(op, a, out);
+    if (op >= EX_toint) return integral(op, a, out);
     if (op == EX_not)
         *out = (Number){0, {!truth(a)}};
     else if (op == EX_tofloat && !a.is_float) {
@@ -188,7 +226,7 @@ int expression_holds(const ExprStep *steps, int n, PyObject *const *slots, const
         int op = steps[i].op, how;
         if (op <= EX_constf)
             how = load_step(&steps[i], slots, numbers, &stack[top++]);
-        else if (op == EX_neg || op == EX_abs || op == EX_not || op == EX_tofloat)
+        else if (op >= EX_neg)
             how = unary(op, stack[top - 1], &stack[top - 1]);
         else if (op == EX_where) {
             top -= 2;
@@ -213,7 +251,8 @@ PyObject *expression_steps(PyObject *program, ExprStep **steps) {
         PyObject *step = PyTuple_GET_ITEM(program, i);
         const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(step, 0));
         if (name == NULL) return NULL;
-        if (strcmp(name, "float") == 0 && PyTuple_GET_SIZE(step) == 1) name = "tofloat";
+        if (PyTuple_GET_SIZE(step) == 1) /* an operator of the same name as a load */
+            name = strcmp(name, "float") == 0 ? "tofloat" : strcmp(name, "int") == 0 ? "toint" : name;
         int op = 0;
         while (op < EX_COUNT && strcmp(step_names[op], name) != 0)
             op++;

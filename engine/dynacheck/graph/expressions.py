@@ -29,6 +29,8 @@ _BINARY: Final = {
     "RShift": "rshift",
     "BitwiseFn_bitwise_and": "bitand",
     "BitwiseFn_bitwise_or": "bitor",
+    "BitwiseFn_bitwise_xor": "bitxor",
+    "RoundDecimal": "rounddigits",
     "Equality": "eq",
     "Unequality": "ne",
     "StrictLessThan": "lt",
@@ -64,6 +66,8 @@ FX_TARGETS: Final[dict[str, Callable[..., Any]]] = {
     "rshift": operator.rshift,
     "bitand": operator.and_,
     "bitor": operator.or_,
+    "bitxor": operator.xor,
+    "rounddigits": round,
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,
@@ -119,9 +123,25 @@ def parts(expr: Any) -> tuple[str, tuple[Any, ...]]:
         return "mod", (base // divisor, modulus)
     if name == "Where" and len(expr.args) == 3:
         return "where", expr.args
+    if name == "Piecewise" and len(expr.args) == 2 and expr.args[1].cond == True:  # noqa: E712 - of sympy
+        return "where", (expr.args[0].cond, expr.args[0].expr, expr.args[1].expr)
     if name.startswith(_OPAQUE):
         return name[len(_OPAQUE) :], expr.args
     raise UnknownExpression(f"{name} in {expr}")
+
+
+def is_known(expr: Any) -> bool:
+    """Whether guards and graphs have all operators of an expression.
+
+    Args:
+        expr: a sympy expression.
+    """
+    if expr.is_Symbol or is_constant(expr):
+        return True
+    try:
+        return all(map(is_known, parts(expr)[1]))
+    except UnknownExpression:
+        return False
 
 
 def is_constant(expr: Any) -> bool:

@@ -28,6 +28,17 @@ def is_once(target: Any) -> bool:
     return isinstance(target, torch._ops.HigherOrderOperator)
 
 
+def holds_symbols(value: Any) -> bool:
+    """Whether an operator's argument has a symbolic number in it.
+
+    Args:
+        value: the argument, with TensorRefs for tensors.
+    """
+    if isinstance(value, (tuple, list)):
+        return any(map(holds_symbols, value))
+    return isinstance(value, SYMBOLS)
+
+
 def is_users(target: Any) -> bool:
     """Whether a function is a user's (`allow_in_graph`): it may read more than its arguments, real tensors too."""
     return isinstance(target, FunctionType) and not target.__module__.startswith("torch")

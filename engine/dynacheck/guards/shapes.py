@@ -59,16 +59,18 @@ OPERATORS: Final[dict[str, Operator]] = {
     "not": Operator(1, operator.not_, "not {}"),
     "where": Operator(3, _where, "({1} if {0} else {2})"),
     "float": Operator(1, float, "float({})"),
-    "int": Operator(1, int, "int({})", native=False),
-    "floor": Operator(1, math.floor, "math.floor({})", native=False),
-    "ceil": Operator(1, math.ceil, "math.ceil({})", native=False),
-    "round": Operator(1, round, "round({})", native=False),
+    "int": Operator(1, int, "int({})"),
+    "floor": Operator(1, math.floor, "math.floor({})"),
+    "ceil": Operator(1, math.ceil, "math.ceil({})"),
+    "round": Operator(1, round, "round({})"),
     "bitand": Operator(2, operator.and_, "{} & {}"),
     "bitor": Operator(2, operator.or_, "{} | {}"),
-    "lshift": Operator(2, operator.lshift, "{} << {}", native=False),
-    "rshift": Operator(2, operator.rshift, "{} >> {}", native=False),
+    "bitxor": Operator(2, operator.xor, "{} ^ {}"),
+    "rounddigits": Operator(2, round, "round({}, {})", native=False),
+    "lshift": Operator(2, operator.lshift, "{} << {}"),
+    "rshift": Operator(2, operator.rshift, "{} >> {}"),
     **{
-        name: Operator(1, getattr(math, name), f"math.{name}({{}})", native=False)
+        name: Operator(1, getattr(math, name), f"math.{name}({{}})")
         for name in (
             "sqrt",
             "exp",

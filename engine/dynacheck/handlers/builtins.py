@@ -41,6 +41,14 @@ Arg = VariableTracker
 # -- numbers
 
 
+def _plain(tx: Tracer, operation: str, *operands: Arg) -> None:
+    """Break at an operation on numbers that has no symbolic form, if one of them is symbolic."""
+    for operand in operands:
+        found = operand.realize(tx)
+        if isinstance(found, SymNumberVariable):
+            found.needs_plain(tx, operation)
+
+
 @handles(abs)
 def absolute(tx: Tracer, x: Arg, /) -> VariableTracker:
     return abstract.unary(tx, "abs", x)
@@ -55,11 +63,14 @@ def divide(tx: Tracer, x: Arg, y: Arg, /) -> VariableTracker:
 def power(tx: Tracer, base: Arg, exp: Arg, mod: Arg | None = None) -> VariableTracker | None:
     if mod is None or abstract.is_none(tx, mod):
         return abstract.binary(tx, "**", base, exp)
+    _plain(tx, "pow()", base, exp, mod)
     return fold_call(tx, pow, [base, exp, mod], {})
 
 
 @handles(round)
 def rounded(tx: Tracer, number: Arg, ndigits: Arg | None = None) -> VariableTracker:
+    if isinstance(number, SymNumberVariable):
+        return number.rounded(tx, None if ndigits is None or abstract.is_none(tx, ndigits) else ndigits)
     extra = [] if ndigits is None else [ndigits]
     found = fold_call(tx, round, [number, *extra], {})
     if found is not None:
@@ -114,6 +125,7 @@ def _extreme(
         tx.raise_(ValueError, f"{fn.__name__}() {word}")
     if key is not None and not abstract.is_none(tx, key):
         keys = [tx.call(key, [i]).realize(tx) for i in items]
+        _plain(tx, f"{fn.__name__}() with a key", *keys)
     else:
         keys = items
         symbolic = _symbolic_extreme(tx, fn, items)
@@ -129,12 +141,8 @@ def _extreme(
 def _symbolic_extreme(tx: Tracer, fn: Any, items: list[VariableTracker]) -> VariableTracker | None:
     """`max` of symbolic integers as an expression, which assumes nothing about their order."""
     symbols = [i for i in items if isinstance(i, SymNumberVariable)]
-    numbers = [i for i in items if i.is_constant() and type(i.as_constant(tx)) is int]
-    if (
-        not symbols
-        or len(symbols) + len(numbers) < len(items)
-        or any(s.get_type() is not int for s in symbols)
-    ):
+    numbers = [i for i in items if i.is_constant() and type(i.as_constant(tx)) in (int, float)]
+    if not symbols or len(symbols) + len(numbers) < len(items) or len({i.get_type() for i in items}) > 1:
         return None
     result = items[0]
     for item in items[1:]:
@@ -151,9 +159,10 @@ def hash_of(tx: Tracer, obj: Arg, /) -> VariableTracker:
     if isinstance(type_lookup(obj.get_type(), "__hash__"), types.FunctionType) and not obj.is_constant():
         return tx.call(obj.tp_getattro(tx, "__hash__"), [])
     key = obj.hash_key(tx)
-    if not obj.is_constant():
+    try:
+        return tx.constant(hash(python_value(tx, obj) if not obj.is_constant() else key))
+    except NotConstant:
         return tx.break_(UNKNOWN_CALL, what=f"hash() of {obj.describe()}")
-    return tx.constant(hash(key))
 
 
 @handles(id)
@@ -390,6 +399,7 @@ def formatted(tx: Tracer, value: Arg, format_spec: Arg | None = None, /) -> Vari
 def _integral(function: Callable[[int], str]) -> None:
     @handles(function)
     def convert(tx: Tracer, number: Arg, /) -> VariableTracker:
+        _plain(tx, f"{function.__name__}()", number)
         return fold(tx, function, integer(tx, number))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from dynacheck import config
 from dynacheck.handlers.folding import fold_call, folds
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import UNKNOWN_CALL
@@ -26,6 +27,8 @@ from dynacheck.variables.results import fold
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
 from dynacheck.variables.sets import FrozenSetVariable, SetVariable
 from dynacheck.variables.slices import RangeVariable, SliceVariable
+from dynacheck.variables.symbolic import SymNumberVariable
+from dynacheck.variables.tensor import TensorVariable
 
 Arg = VariableTracker
 
@@ -159,6 +162,8 @@ def make_str(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker | None:
 
 @handles(bool)
 def make_bool(tx: Tracer, value: Arg | None = None, /) -> VariableTracker:
+    if isinstance(value, TensorVariable) and config.get("capture_scalar_outputs"):
+        return value.call_method(tx, "__bool__", [], {})
     return tx.constant(value is not None and abstract.is_true(tx, value))
 
 
@@ -174,6 +179,9 @@ def make_float(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker | None:
 
 @handles(complex)
 def make_complex(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker | None:
+    for number in (*args, *named.values()):
+        if isinstance(number, SymNumberVariable):
+            number.needs_plain(tx, "complex()")
     return _number(
         tx, complex, args, named, ("__complex__", "complex"), ("__float__", "float"), ("__index__", "index")
     )

@@ -13,13 +13,20 @@ from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.symbolic import SYM_FORMS, SymNumberVariable
 
 _SYMBOLIC: Final = frozenset(SYM_FORMS) - {max, min}
+# What gives no float: of a number that varies torch makes a graph break, where it takes the number itself for a float's.
+_COUNTING: Final = frozenset(
+    getattr(math, name)
+    for name in ("gcd", "lcm", "isqrt", "comb", "perm", "factorial", "isfinite", "isnan", "isinf", "isclose")
+)
 _ROUNDING: Final[dict[Callable[..., Any], str]] = {
     math.floor: "__floor__",
     math.ceil: "__ceil__",
     math.trunc: "__trunc__",
 }
 _FUNCTIONS: Final[tuple[Callable[..., Any], ...]] = tuple(
-    f for n, f in vars(math).items() if callable(f) and not n.startswith("_") and f is not math.prod
+    f
+    for n, f in vars(math).items()
+    if callable(f) and not n.startswith("_") and f not in (math.prod, math.radians)
 )
 
 
@@ -29,6 +36,8 @@ def _handle(function: Callable[..., Any]) -> None:
         symbol = next((a for a in args if isinstance(a, SymNumberVariable)), None)
         if symbol is not None and function in _SYMBOLIC and len(args) == 1:
             return symbol.call_math(tx, function, list(args))
+        if symbol is not None and function in _COUNTING:
+            symbol.needs_plain(tx, f"math.{function.__name__}()")
         found = fold_call(tx, function, args, kwargs)
         if found is not None:
             return found
@@ -55,6 +64,13 @@ def _numbers(tx: Tracer, values: Sequence[VariableTracker]) -> list[VariableTrac
 
 for _function in _FUNCTIONS:
     _handle(_function)
+
+
+@handles(math.radians)
+def radians(tx: Tracer, x: VariableTracker, /) -> VariableTracker | None:
+    if isinstance(x, SymNumberVariable):
+        return abstract.binary(tx, "*", x, tx.constant(math.pi / 180.0))
+    return fold_call(tx, math.radians, _numbers(tx, [x]), {})
 
 
 @handles(math.prod)

@@ -11,13 +11,12 @@ from dynacheck import reasons
 from dynacheck.graph import arrays
 from dynacheck.graph.arrays import SCALARS, numpy
 from dynacheck.handlers.registry import handles
-from dynacheck.handlers.torch_tensors import special
+from dynacheck.handlers.torch_tensors import holds_unread, special
 from dynacheck.variables import abstract
 from dynacheck.variables.arrays import ArrayVariable, of_tensor, record
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import ObjectVariable
 from dynacheck.variables.tensor import TensorVariable
-from dynacheck.variables.walk import reachable
 
 
 def call(
@@ -107,8 +106,7 @@ def from_numpy(tx: Tracer, ndarray: VariableTracker, /) -> VariableTracker:
 @handles(torch.tensor)
 def tensor(tx: Tracer, data: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
     """A copy of an array; numbers that are tensors are put together in the graph; other data as torch takes it."""
-    made_of = [] if isinstance(data, TensorVariable) else [v for v in reachable([data]) if v is not data]
-    if any(isinstance(value, TensorVariable) for value in made_of):
+    if not isinstance(data, TensorVariable) and holds_unread(tx, data):
         return tx.record("call_function", torch._refs.tensor, [data], kwargs)
     if not isinstance(data, ArrayVariable) or set(kwargs) - {"dtype", "device"}:
         return None

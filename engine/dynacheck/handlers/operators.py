@@ -11,6 +11,8 @@ from dynacheck.handlers.registry import handles, replaces
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.callables import GetterVariable
+from dynacheck.variables.coerce import integer
+from dynacheck.variables.symbolic import SymNumberVariable
 
 Arg = VariableTracker
 
@@ -57,7 +59,6 @@ _UNARY: Final[dict[Callable[..., Any], str]] = {
     operator.pos: "+",
     operator.invert: "~",
     operator.abs: "abs",
-    operator.index: "index",
 }
 
 
@@ -82,6 +83,13 @@ for _table, _rule in (
         _binary_form(_function, _op, _rule)
 for _function, _op in _UNARY.items():
     _unary_form(_function, _op)
+
+
+@handles(operator.index)
+def index(tx: Tracer, a: Arg, /) -> VariableTracker:
+    found = abstract.unary(tx, "index", a)
+    unbacked = isinstance(found, SymNumberVariable) and found.is_unbacked()
+    return found if unbacked else tx.constant(integer(tx, found))
 
 
 @handles(operator.not_)

@@ -363,12 +363,17 @@ def _of_symbols(function: Any, tx: Tracer, *args: VariableTracker) -> VariableTr
     """A function of torch's on numbers: computed, or another expression."""
     symbol = next((a for a in args if isinstance(a, SymNumberVariable)), None)
     if symbol is not None:
+        if function is torch.sym_ite and args[1].get_type() is args[2].get_type():
+            if isinstance(args[1], SymNumberVariable) is not isinstance(args[2], SymNumberVariable):
+                symbol.needs_plain(tx, "torch.sym_ite()")  # which takes two symbols or two numbers
         return symbol.call_math(tx, function, list(args))
     return tx.constant(function(*[a.as_constant(tx) for a in args]))
 
 
-for _number in (torch.sym_max, torch.sym_min, torch.sym_int, torch.sym_float, torch.sym_not, torch.sym_ite):
-    handles(_number)(partial(_of_symbols, _number))
+for _name in ("max", "min", "int", "float", "not", "ite", "sqrt"):
+    _number = getattr(torch, f"sym_{_name}", None)
+    if _number is not None:
+        handles(_number)(partial(_of_symbols, _number))
 
 
 @handles(torch._C._log_api_usage_once)

@@ -10,10 +10,12 @@ import torch
 
 from dynacheck import config, reasons
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, UnsupportedOperator
+from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.hooks import TensorHookVariable
 from dynacheck.variables.iterators import IndexIterator
-from dynacheck.variables.sequences import TupleVariable
+from dynacheck.variables.sequences import ListVariable, SequenceVariable, TupleVariable
+from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.variables.tensor import BINARY, COMPARE, TensorVariable
 
 # Answered from the tensor's metadata, without a node in the graph.
@@ -132,6 +134,62 @@ def item(
     if tx.env is None:
         tx.need_symbols()
     return tx.record("call_method", "item", [tensor, *args], kwargs)
+
+
+_NUMBERS: Final = {"__int__": "int", "__index__": "int", "__float__": "float"}
+_INTEGERS: Final = (torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def _reading(name: str) -> None:
+    """Numbers that only the graph knows, where they are asked for: `int(t)`, `float(t)`, `bool(t)`, `t.tolist()`."""
+
+    @special(name)
+    def read(
+        tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        facts = tensor.ref.facts
+        whole = name != "tolist" or facts.dtype in _INTEGERS
+        if not config.get("capture_scalar_outputs") or not whole or facts.dtype.is_complex:
+            tx.break_(reasons.SCALAR_OUTPUT, call=f"Tensor.{name}()")
+        if name == "tolist":
+            return _listed(tx, tensor)
+        number = item(tx, tensor, [], {})
+        if name == "__bool__":
+            return (
+                number
+                if number.get_type() is bool
+                else abstract.richcompare(tx, "!=", number, tx.constant(0))
+            )
+        return number.nb_unary(tx, _NUMBERS[name])
+
+
+for _read in (*_NUMBERS, "__bool__", "tolist"):
+    _reading(_read)
+
+
+def _listed(tx: Tracer, tensor: VariableTracker) -> VariableTracker:
+    assert isinstance(tensor, TensorVariable)
+    if not tensor.ref.facts.shape:
+        return item(tx, tensor, [], {})
+    return ListVariable([_listed(tx, part) for part in abstract.iterate(tx, tensor)])
+
+
+def holds_unread(tx: Tracer, data: VariableTracker) -> bool:
+    """Whether a number, or a sequence that a tensor is made of, has parts that only the graph knows."""
+    value = data.realize(tx)
+    if isinstance(value, (TensorVariable, SymNumberVariable)):
+        return True
+    return isinstance(value, SequenceVariable) and any(holds_unread(tx, i) for i in value.items(tx))
+
+
+@special("new_tensor")
+def new_tensor(
+    tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    if len(args) != 1 or isinstance(args[0], TensorVariable) or not holds_unread(tx, args[0]):
+        return tx.record("call_method", "new_tensor", [tensor, *args], kwargs)
+    like = {name: tensor.tp_getattro(tx, name) for name in ("dtype", "device")}
+    return tx.record("call_function", torch._refs.tensor, args, {**like, **kwargs})
 
 
 @special("requires_grad_")

@@ -15,7 +15,7 @@ from dynacheck.events import CodeRef, CompileId, StackLine
 from dynacheck.guards import CompiledGuards
 from dynacheck.reasons import Reason
 from dynacheck.sources import UserLine
-from dynacheck.translate.resume import origin
+from dynacheck.translate.resume import origin, side
 
 
 class CodeData:
@@ -103,11 +103,11 @@ def code_ref(code: CodeType) -> CodeRef:
     """A code object by name; a resume function by the function that it continues."""
     came = origin(code)
     original = None if came is None else came.code
-    line = None
+    line, branch = None, None
     if came is not None and original is not None:
-        line = decode(original).instructions[came.resumed_at].lineno
+        line, branch = side(code) or (decode(original).instructions[came.resumed_at].lineno, None)
         code = original
-    return CodeRef(code.co_filename, code.co_firstlineno, code.co_name, code.co_qualname, line, code)
+    return CodeRef(code.co_filename, code.co_firstlineno, code.co_name, code.co_qualname, line, code, branch)
 
 
 def compile_id(data: CodeData) -> CompileId:

@@ -144,4 +144,4 @@ class History:
 
 def place_of(code: CodeRef, isolation: int | None) -> Key:
     """The key of a code object's history."""
-    return (code.file, code.line, code.name, code.resume_line, isolation)
+    return (code.file, code.line, code.name, code.resume_line, code.branch, isolation)

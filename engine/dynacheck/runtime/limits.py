@@ -39,10 +39,9 @@ def limit_reached(scope: int, counted: int, own: int | None) -> tuple[str, int] 
 
 def message(name: str, limit: int, code: CodeRef, misses: Sequence[EntryMiss]) -> str:
     """What is said once: the function, the limit, the value that kept changing."""
-    rest = f" (from line {code.resume_line} on)" if code.resume_line else ""
     lines = [
         f"dynacheck hit {name} ({limit})",
-        f"   function: {code.qualname}{rest} ({code.file}:{code.line})",
+        f"   function: {code.qualname}{code.rest} ({code.file}:{code.line})",
         *(f"   last reason: {line[2:]}" for line in guard_lines(misses)[:1]),
         *(f"   what kept changing: {source}" for source in _sources(misses)),
         "   existing entries keep serving; calls that match none run eagerly from now on",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CodeType
 
 from dynacheck import reasons
 from dynacheck.bytecode.copying import Copier
@@ -14,7 +15,14 @@ from dynacheck.reasons import Reason
 from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame, WithBlock
 from dynacheck.translate.leaving import look_at, look_at_renamed, read_what_is_built
-from dynacheck.translate.resume import ResumeLayout, call_resume, resume_code, spill_stack, why_not_resumable
+from dynacheck.translate.resume import (
+    ResumeLayout,
+    call_resume,
+    note_side,
+    resume_code,
+    spill_stack,
+    why_not_resumable,
+)
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.variables.base import GraphBreak, VariableTracker
 from dynacheck.variables.contexts import ContextVariable
@@ -243,9 +251,12 @@ class Split:
         build.pop_jump_if(when, jumped)
         if keep:
             build.pop()
-        self._resume(inst.index + 1, len(lower), lower, names, exits)
+        stays = self._resume(inst.index + 1, len(lower), lower, names, exits)
         build.place(jumped)
-        self._resume(inst.target, len(lower) + keep, lower, names, exits)
+        jumps = self._resume(inst.target, len(lower) + keep, lower, names, exits)
+        if inst.lineno is not None:
+            note_side(stays, inst.lineno, not when)
+            note_side(jumps, inst.lineno, when)
 
     def _resume(
         self,
@@ -255,8 +266,8 @@ class Split:
         names: list[str],
         exits: dict[int, str],
         left_nulls: tuple[int, ...] = (),
-    ) -> None:
-        """Call the resume function for an instruction with the stack as it is now."""
+    ) -> CodeType:
+        """Call the resume function for an instruction with the stack as it is now. Returns its code."""
         frame, codegen = self.frame, self.codegen
         build = codegen.build
         nulls = (*(i for i, v in enumerate(lower) if v is NULL), *left_nulls)
@@ -274,3 +285,4 @@ class Split:
             enters.append(name)
         spilled = spill_stack(build, depth, codegen.fresh("s"))
         call_resume(build, resume, spilled, enters)
+        return resume.code

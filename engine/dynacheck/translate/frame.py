@@ -522,7 +522,7 @@ class Frame(Calls):
         wanted = fromlist.realize(self).as_constant(self)
         module = sys.modules.get(full if wanted else full.partition(".")[0])
         if module is None or full not in sys.modules:
-            self.break_(reasons.SKIPPED_CALL, call=f"import {full}", why="the module is not imported yet")
+            self.break_(reasons.IMPORT, call=f"import {full}", why="the module is not imported yet")
         return self.wrap(self.attempt.root.module(module.__name__))
 
     def import_from(self, module: VariableTracker, name: str) -> VariableTracker:

@@ -26,6 +26,7 @@ from dynacheck.variables.methods import BuiltinMethodVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import SequenceVariable
 from dynacheck.variables.sets import AbstractSetVariable
+from dynacheck.variables.symbolic import UnreadTextVariable
 from dynacheck.variables.wrap import UNREAD
 
 CONTAINERS: Final = (SequenceVariable, DictVariable, AbstractSetVariable)
@@ -62,6 +63,8 @@ def look_at_renamed(tx: Tracer, kept: Iterable[tuple[str, VariableTracker]]) -> 
 
 def _look_at(tx: Tracer, value: VariableTracker, unread: bool, seen: set[int]) -> None:
     if isinstance(value, LazyVariable) and value.real is None and unread and value.get_type() in UNREAD:
+        return
+    if isinstance(value, UnreadTextVariable) and value.stays_unread():
         return
     try:
         value = value.realize(tx)

@@ -86,11 +86,28 @@ class Origin:
 
 _resumes: ByCode[dict[tuple[int, ResumeLayout], ResumeCode]] = ByCode()
 _origins: ByCode[Origin] = ByCode()
+_sides: ByCode[tuple[int, bool]] = ByCode()
 
 
 def origin(code: CodeType) -> Origin | None:
     """Return where a resume code comes from; None for any other code object."""
     return _origins.get(code)
+
+
+def side(code: CodeType) -> tuple[int, bool] | None:
+    """For a resume code that goes on behind a branch on a tensor: the branch's line, and on which side it is."""
+    return _sides.get(code)
+
+
+def note_side(code: CodeType, line: int, truth: bool) -> None:
+    """Say that a resume code goes on behind a branch.
+
+    Args:
+        code: the resume code.
+        line: the branch's.
+        truth: whether it goes on where the condition is true.
+    """
+    _sides.set(code, (line, truth))
 
 
 def attribute(code: CodeType, index: int) -> tuple[CodeType, int | None]:

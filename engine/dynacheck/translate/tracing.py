@@ -16,6 +16,7 @@ from dynacheck.graph.behaviour import may_raise, note_hidden_writes, writes_so_f
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, Oracle, UnsupportedOperator
 from dynacheck.graph.recorder import Escaped, GraphRecorder
+from dynacheck.graph.runs import holds_symbols
 from dynacheck.graph.subgraphs import SubgraphRecorder
 from dynacheck.guards import Absent, LengthIs, RangeIs, Same
 from dynacheck.guards.base import Guard, install, is_installed, relate
@@ -368,6 +369,8 @@ class Tracing(Tracer):
                 result = attempt.oracle.call(op, target, metas, named, attempt.env)  # type: ignore[arg-type]
         except OperatorRaised as error:
             raised = error.exc
+            if isinstance(raised, TypeError) and holds_symbols([*metas, *named.values()]):
+                self.break_(reasons.OPERATOR_FAILED, call=describe_target(target), why=str(raised))
             self.operator_raised(target, raised)
         except DataDependent as error:
             if not error.size:

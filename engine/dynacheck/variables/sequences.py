@@ -20,7 +20,7 @@ from dynacheck.variables.methods import BuiltinObject, unhashable
 from dynacheck.variables.replay import refill, replace_items
 from dynacheck.variables.results import python_value
 from dynacheck.variables.slices import SliceVariable
-from dynacheck.variables.symbolic import equal_numbers
+from dynacheck.variables.symbolic import SymNumberVariable, equal_numbers
 
 
 def search_bounds(
@@ -94,7 +94,7 @@ class SequenceVariable(BuiltinObject):
     def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
         pairs = [(have, item) for have in list(self.items(tx))]
         found = equal_numbers(tx, pairs, any)
-        return tx.constant(any(equal(tx, *pair) for pair in pairs) if found is None else found)
+        return tx.constant(any(equal(tx, *pair) for pair in pairs)) if found is None else found
 
     def tp_iter(self, tx: Tracer) -> VariableTracker:
         return IndexIterator(self, self.iterator_type)
@@ -109,9 +109,11 @@ class SequenceVariable(BuiltinObject):
             return NOT_IMPLEMENTED
         mine, others = self.items(tx), other.items(tx)
         if op in ("==", "!="):
-            same = equal_numbers(tx, list(zip(mine, others)), all) if len(mine) == len(others) else False
+            if len(mine) != len(others):
+                return tx.constant(op == "!=")
+            same = equal_numbers(tx, list(zip(mine, others)), all)
             if same is not None:
-                return tx.constant(same is (op == "=="))
+                return same if op == "==" else abstract.not_(tx, same)
         at = 0
         while at < min(len(mine), len(others)):  # comparing items may change the lists
             if not equal(tx, mine[at], others[at]):
@@ -188,7 +190,8 @@ class ListVariable(SequenceVariable):
         return isinstance(other, ListVariable)
 
     def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
-        return tx.constant(self.find(tx, item) is not None)
+        found = equal_numbers(tx, [(have, item) for have in self.items(tx)], any)
+        return tx.constant(self.find(tx, item) is not None) if found is None else found
 
     def find(self, tx: Tracer, item: VariableTracker) -> int | None:
         """The first position of an equal item; comparing may change the list, as in CPython."""
@@ -350,6 +353,9 @@ def sort(
     """The items sorted stably, calling `key` once per item in order."""
     keyed = key is not None and not abstract.is_none(tx, key)
     keys = [tx.call(key, [i]) if keyed and key is not None else i for i in items]
+    for unknown in (k.realize(tx) for k in keys if len(keys) > 1):
+        if isinstance(unknown, SymNumberVariable):
+            unknown.needs_plain(tx, "sorting")
     pairs = [_Sortable(tx, k.realize(tx), i) for k, i in zip(keys, items)]
     pairs.sort(reverse=reverse)
     return [p.item for p in pairs]

@@ -6,10 +6,12 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import torch
 
+from dynacheck.graph.expressions import is_known
+from dynacheck.reasons import SYMBOLIC_NUMBER
 from dynacheck.sources import Node
 from dynacheck.variables import abstract
 from dynacheck.variables.base import (
@@ -20,13 +22,18 @@ from dynacheck.variables.base import (
     Tracer,
     VariableTracker,
 )
+from dynacheck.variables.methods import BINARY_DUNDERS, COMPARE_DUNDERS, UNARY_DUNDERS, BuiltinMethodVariable
 from dynacheck.variables.tensor import COMPARE, TensorVariable
 
 BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
     "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
-    "|": operator.or_,
+    "|": operator.or_, "^": operator.xor,
 }  # fmt: skip
+OPERATOR_METHODS: Final = frozenset(
+    [*COMPARE_DUNDERS, *UNARY_DUNDERS]
+    + [f"__{side}{name}__" for name in BINARY_DUNDERS for side in ("", "r") if name != "matmul"]
+)
 UNARY: Final[dict[str, Callable[[Any], Any]]] = {"-": operator.neg, "+": operator.pos, "abs": operator.abs}
 
 
@@ -59,6 +66,10 @@ class SymNumberVariable(VariableTracker):
     def as_meta(self, tx: Tracer) -> Any:
         return self.sym
 
+    def needs_plain(self, tx: Tracer, operation: str) -> NoReturn:
+        """Break: the operation has no symbolic form, and torch breaks there too rather than fix the number."""
+        tx.break_(SYMBOLIC_NUMBER, operation=operation, what=self.describe())
+
     def is_unbacked(self) -> bool:
         """Whether only the graph knows the number."""
         return not self.sym.node.expr.is_number and not self.sym.node.has_hint()
@@ -73,6 +84,8 @@ class SymNumberVariable(VariableTracker):
             known = [_known(tx, v) for v in operands]
             return tx.constant(tx.evaluate_symbolic(target, [v.as_meta(tx) for v in known]))
         if isinstance(found, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            if not is_known(found.node.expr):
+                self.needs_plain(tx, f"{target.__name__}()")
             return SymNumberVariable(found)
         return tx.constant(found)
 
@@ -120,6 +133,8 @@ class SymNumberVariable(VariableTracker):
             return self._derived(tx, torch.sym_float, [self])
         if op == "int":
             return self._derived(tx, torch.sym_int, [self])
+        if op == "complex" or (op == "~" and isinstance(self.sym, torch.SymInt)):
+            self.needs_plain(tx, f"{op}()" if op == "complex" else op)
         return tx.constant(tx.specialize(self.sym)).nb_unary(tx, op)
 
     def call_math(
@@ -128,17 +143,52 @@ class SymNumberVariable(VariableTracker):
         """`math.sqrt`, `math.floor`, `min`, `max` and the like on symbols."""
         return self._derived(tx, SYM_FORMS.get(fn, fn), operands)
 
+    def rounded(self, tx: Tracer, digits: VariableTracker | None) -> VariableTracker:
+        """`round(number, digits)`."""
+        if isinstance(self.sym, torch.SymInt) and digits is None:
+            return self
+        if isinstance(self.sym, torch.SymFloat):
+            return self._derived(tx, round, [self] if digits is None else [self, _known(tx, digits)])
+        extra = [] if digits is None else [digits]
+        return tx.call(_known(tx, self).tp_getattro(tx, "__round__"), extra)
+
     def hash_key(self, tx: Tracer) -> Any:
         return tx.specialize(self.sym)
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:
-        return UnreadTextVariable.of(tx, repr, [self])
+        self.needs_plain(tx, "str()")
 
     def tp_format(self, tx: Tracer, spec: str) -> VariableTracker:
         return UnreadTextVariable.of(tx, format, [self, tx.constant(spec)])
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        if isinstance(self.sym, torch.SymInt) and not hasattr(torch.SymInt, name) and hasattr(int, name):
+            if not callable(getattr(int, name)):
+                self.needs_plain(tx, f"the attribute {name!r}")
+            return BuiltinMethodVariable(self, name)
+        if name in OPERATOR_METHODS or name == "conjugate":
+            return BuiltinMethodVariable(self, name)
         return tx.constant(tx.specialize(self.sym)).tp_getattro(tx, name)
+
+    def call_method(
+        self, tx: Tracer, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """An operator by its special method; `conjugate`, which is the number itself."""
+        if name == "conjugate" and not args:
+            return self
+        if name in ("__index__", "__int__", "__float__", "__complex__") or not hasattr(torch.SymInt, name):
+            self.needs_plain(tx, f"{name}()")
+        if name in UNARY_DUNDERS and not args:
+            return abstract.unary(tx, UNARY_DUNDERS[name], self)
+        if len(args) != 1 or kwargs:
+            return tx.constant(tx.specialize(self.sym)).call_method(tx, name, args, kwargs)  # type: ignore[attr-defined, no-any-return]
+        other = args[0].realize(tx)
+        if name in COMPARE_DUNDERS:
+            found = self.tp_richcompare(tx, COMPARE_DUNDERS[name], other)
+        else:
+            pair = (other, self) if name[2:-2] not in BINARY_DUNDERS else (self, other)
+            found = self.nb_binary(tx, BINARY_DUNDERS[name[2:-2].removeprefix("r")], *pair)
+        return found if isinstance(found, VariableTracker) else tx.constant(NotImplemented)
 
     def reconstruct(self, to: Rebuilder) -> None:
         to.graph_output(self)
@@ -166,11 +216,19 @@ class UnreadTextVariable(VariableTracker):
     ) -> VariableTracker:
         """The text, looked at now if making it raises, or if bools are among the symbols."""
         made = cls(function, operands)
+        if any(isinstance(o, SymNumberVariable) and o.is_unbacked() for o in operands):
+            return made
         try:
             made.hinted()
         except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
             return made.realize(tx)
         return made
+
+    def stays_unread(self) -> bool:
+        """Whether it is made of the numbers when the frame ends, as torch does where it can't or needn't know them."""
+        return self.function is str.format or any(
+            isinstance(o, SymNumberVariable) and o.is_unbacked() for o in self.operands
+        )
 
     def hinted(self) -> str:
         """The text of the symbols' values, without depending on them.
@@ -225,8 +283,8 @@ def equal_numbers(
     tx: Tracer,
     pairs: Sequence[tuple[VariableTracker, VariableTracker]],
     which: Callable[[Iterable[bool]], bool],
-) -> bool | None:
-    """Whether all or any of the pairs are equal ints, asked as one question: it makes no symbol a number by itself.
+) -> VariableTracker | None:
+    """Whether all or any of the pairs are equal ints, as one question: it makes no symbol a number by itself.
 
     Args:
         tx: the translator.
@@ -234,7 +292,8 @@ def equal_numbers(
         which: `all` or `any`.
 
     Returns:
-        The answer; None where something else than ints is compared, or no symbol is among them.
+        The answer, symbolic until something depends on it; None where something else than ints is compared, or no
+        symbol is among them.
     """
     sides = [side for pair in pairs for side in pair]
     if not any(type(side) is SymNumberVariable for side in sides):
@@ -247,12 +306,12 @@ def equal_numbers(
         found = a is b or tx.evaluate_symbolic(operator.eq, [a.as_meta(tx), b.as_meta(tx)])
         if not isinstance(found, torch.SymBool):
             if found is settles:
-                return settles
+                return tx.constant(settles)
         else:
             asked.append(found)
     if not asked:
-        return not settles
-    return bool(tx.specialize(functools.reduce(operator.or_ if settles else operator.and_, asked)))
+        return tx.constant(not settles)
+    return SymNumberVariable(functools.reduce(operator.or_ if settles else operator.and_, asked))
 
 
 def _known(tx: Tracer, value: VariableTracker) -> VariableTracker:
@@ -274,6 +333,7 @@ SYM_FORMS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {  # what compu
     min: torch.sym_min,
     math.floor: math.floor,
     math.ceil: math.ceil,
+    math.trunc: math.trunc,
     **{
         getattr(math, name): getattr(torch, f"_sym_{name}")
         for name in ("log2", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan")

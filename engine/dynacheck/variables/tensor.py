@@ -170,6 +170,9 @@ class TensorVariable(VariableTracker):
             parts = [part.realize(tx) for part in key.children()] if key.get_type() is tuple else [key]
             if all(isinstance(part, TensorVariable) for part in parts):
                 return tx.record("call_function", item_at, [self, *parts])
+        key = key.realize(tx)
+        if isinstance(getattr(key, "sym", None), torch.SymInt) and not tx.function_modes:
+            return tx.record("call_function", torch.select, [self, tx.constant(0), key])
         return tx.record("call_function", operator.getitem, [self, key])
 
     def mp_ass_subscript(self, tx: Tracer, key: VariableTracker, value: VariableTracker | None) -> None:

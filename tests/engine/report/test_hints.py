@@ -93,8 +93,8 @@ def test_what_the_compiled_function_assigns(tmp_path):
         """,
     )
     assert assigned_at(file, 7, "cos") == (9,) and assigned_at(file, 4, "cos") == ()
-    assert "assigns it (line 9)" in hint_for(row(None, "a tensor", "self.cos", file=file, line=7))
-    assert "assigns it (line 9)" in hint_for(row(4, 6, "self.cos", "size", file, 7))
+    assert "rebuilds it (line 9)" in hint_for(row(None, "a tensor", "self.cos", file=file, line=7))
+    assert "rebuilds it (line 9)" in hint_for(row(4, 6, "self.cos", "size", file, 7))
     assert "assigns" not in hint_for(row(None, 3, "self.other", file=file, line=7))
 
 
