@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from dynacheck.graph.expressions import Step, constant, postfix
+from dynacheck.graph.expressions import Step, UnknownExpression, constant, postfix
 from dynacheck.guards.shapes import infix
 from dynacheck.sources import Node, UserLine
 
@@ -133,6 +133,25 @@ class ConstraintViolation:
         if self.line is not None and self.line.text.strip():
             where += f" (`{self.line.text.strip()}`)"
         return f"{what} is marked dynamic{f' ({self.mark})' if self.mark else ''} but {became}{where}"
+
+
+def spelled(expr: Any, sources: Mapping[Any, Sequence[SymbolSource]]) -> str:
+    """An expression in the user's words: `x.size()[0] * 2`.
+
+    Args:
+        expr: a sympy expression.
+        sources: the properties that each symbol is the expression of.
+    """
+    nodes: dict[Node, int] = {}
+
+    def load(symbol: Any) -> Step:
+        source = sources[symbol][0]
+        return source.load(nodes.setdefault(source.node, len(nodes)))
+
+    try:
+        return infix(postfix(expr, load), [node.user_path for node in nodes])
+    except (KeyError, UnknownExpression):
+        return "a number that only the graph knows"
 
 
 class _Collector:

@@ -391,6 +391,10 @@ class SymbolicEnv:
             if sources:
                 yield symbol, sources[0].node, sources[0].what, sources[0].index
 
+    def spelled(self, value: Any) -> str:
+        """A symbolic value in the user's words."""
+        return sizeguards.spelled(self.expression(value), self._sources)
+
     def hint(self, value: Any) -> Any:
         """The value that a symbolic value has in the frame being translated.
 
@@ -417,21 +421,6 @@ class SymbolicEnv:
             return None if now is None else now()
 
         self.shape_env.locate = locate
-
-    def specialize(self, value: Any, line: UserLine | None = None) -> Any:
-        """The number of a symbolic value, which it has from now on: a guard. The same as `evaluate`.
-
-        Args:
-            value: a SymBool, SymInt or SymFloat.
-            line: the user's line that needs it.
-
-        Returns:
-            A bool, an int or a float.
-
-        Raises:
-            DataDependent: the value is unbacked.
-        """
-        return self.evaluate(value, line)
 
     def evaluate(self, value: Any, line: UserLine | None = None) -> Any:
         """Decide a symbolic value: a truth value for a condition, a number for a size. Leaves a guard.
@@ -461,6 +450,8 @@ class SymbolicEnv:
         finally:
             self.shape_env.locate = before
         return value
+
+    specialize = evaluate
 
     # Tensors
 

@@ -16,7 +16,7 @@ from dynacheck.handlers.registry import handles
 from dynacheck.reasons import FRAME_INSPECTION, PRINT, UNKNOWN_CALL, Reason
 from dynacheck.sources import ABSENT, is_a, type_lookup
 from dynacheck.variables import abstract, classes
-from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
 from dynacheck.variables.handing_on import typed
 from dynacheck.variables.identity import IdentityVariable
@@ -30,7 +30,7 @@ from dynacheck.variables.iterators import (
     is_iterator,
 )
 from dynacheck.variables.methods import BuiltinObject
-from dynacheck.variables.results import fold
+from dynacheck.variables.results import fold, python_value
 from dynacheck.variables.sequences import ListVariable, TupleVariable, sort
 from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.versions import PY312

@@ -547,7 +547,7 @@ class Tracing(Tracer):
         except DataDependent:
             if isinstance(sym, torch.SymBool):
                 self.break_(reasons.DATA_DEPENDENT_BRANCH, opname="if")
-            self.break_(reasons.SCALAR_OUTPUT, call=str(sym))
+            self.break_(reasons.SCALAR_OUTPUT, call=self.attempt.env.spelled(sym))
 
     # -- side effects
     def mutated(self, value: VariableTracker) -> None:

@@ -160,8 +160,7 @@ def _count(tx: Tracer, value: VariableTracker) -> VariableTracker:
     """How often a sequence is repeated."""
     if not has(tx, value, "__index__"):
         tx.raise_(TypeError, f"can't multiply sequence by non-int of type '{name_of(value)}'")
-    found = value.nb_unary(tx, "index").realize(tx)
-    return tx.constant(tx.specialize(found.sym)) if hasattr(found, "sym") else found
+    return value.nb_unary(tx, "index")
 
 
 def _sequence_slots(

@@ -281,6 +281,9 @@ class ConstantVariable(VariableTracker):
         pair = self._pair(tx, op, left, right)
         if pair is not None:
             return fold(tx, BINARY[op], *pair)
+        symbol = getattr(right if left is self else left, "sym", None)
+        if op == "*" and symbol is not None and isinstance(self.value, (str, bytes)):
+            return fold(tx, operator.mul, self.value, tx.specialize(symbol))
         if op == "%" and left is self and isinstance(self.value, (str, bytes)):
             return percent(tx, self.value, right)
         return NOT_IMPLEMENTED

@@ -68,7 +68,8 @@ class SymNumberVariable(VariableTracker):
 
     def needs_plain(self, tx: Tracer, operation: str) -> NoReturn:
         """Break: the operation has no symbolic form, and torch breaks there too rather than fix the number."""
-        tx.break_(SYMBOLIC_NUMBER, operation=operation, what=self.describe())
+        what = self.describe() if self.node is not None else tx.env.spelled(self.sym)
+        tx.break_(SYMBOLIC_NUMBER, operation=operation, what=what)
 
     def is_unbacked(self) -> bool:
         """Whether only the graph knows the number."""
