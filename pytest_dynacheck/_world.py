@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterator
 from typing import Any, NamedTuple
 
 from dynacheck import places
-from dynacheck.accessors import instance_dict
+from dynacheck.accessors import own_dict
 
 _LARGEST = 20_000  # objects
 _MISSING = object()
@@ -98,7 +98,7 @@ class World:
         elif isinstance(value, staticmethod | classmethod | property):
             yield value.fget if isinstance(value, property) else value.__func__
         elif isinstance(value, torch.nn.Module | torch.optim.Optimizer) or not _is_library(type(value)):
-            own = None if isinstance(value, types.ModuleType) else instance_dict(value)
+            own = None if isinstance(value, types.ModuleType) else own_dict(value)
             if own is not None:
                 self._keep(value, own.copy, functools.partial(_refill, own))
                 yield from own.values()

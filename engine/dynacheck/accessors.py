@@ -267,7 +267,15 @@ class Captured(Accessor):
 
 
 def instance_dict(obj: object) -> dict[str, Any] | None:
-    """The instance dict of an object without running user code, or None."""
+    """The instance dict of an object without running user code, or None.
+
+    An object that has none yet keeps having none: a new, empty dict stands for it.
+    """
+    return {} if _C.lacks_dict(obj) else own_dict(obj)
+
+
+def own_dict(obj: object) -> dict[str, Any] | None:
+    """The instance dict of an object without running user code, to write to: made if there is none yet; or None."""
     try:
         d = object.__getattribute__(obj, "__dict__")
     except AttributeError:

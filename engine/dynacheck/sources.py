@@ -49,6 +49,7 @@ from dynacheck.accessors import (
     instance_dict,
     is_a,
     list_item,
+    own_dict,
     referent,
     type_lookup,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "instance_dict",
     "is_a",
     "list_item",
+    "own_dict",
     "referent",
     "type_lookup",
 ]

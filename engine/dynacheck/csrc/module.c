@@ -3,7 +3,7 @@
  * After changing C: `python setup.py build_ext --inplace` in the root of the repository (or `pip install -e .
  * --no-build-isolation --no-deps` again); both replace engine/dynacheck/_C.*.so.
  */
-#include "native.h"
+#include "guards.h"
 
 /* ---- NULL ----------------------------------------------------------------------------------------------------- */
 
@@ -51,10 +51,19 @@ static PyObject *py_type_lookup(PyObject *module, PyObject *const *args, Py_ssiz
     return Py_NewRef(found ? found : args[2]);
 }
 
+/* Asking an object for its `__dict__` makes one, and some look whether they have one (copies and calls of partials,
+ * pickled exceptions). */
+static PyObject *py_lacks_dict(PyObject *module, PyObject *obj) {
+    (void)module;
+    return PyBool_FromLong(!PyType_Check(obj) && has_no_attributes(obj));
+}
+
 static PyMethodDef methods[] = {
     {"force", py_force, METH_VARARGS, "Set a testing switch."},
     {"type_lookup", (PyCFunction)(void (*)(void))py_type_lookup, METH_FASTCALL,
      "The raw entry of the first class of the MRO that has the name, or the default."},
+    {"lacks_dict", py_lacks_dict, METH_O,
+     "Whether an object may have a dict, and has none as long as nobody asks for it."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from dynacheck import _C
 from dynacheck.backends.contract import Backend
-from dynacheck.sources import instance_dict
+from dynacheck.sources import own_dict
 
 _KEPT = "__dynacheck_regions__"
 
@@ -138,7 +138,7 @@ def _kept_by(backend: Callable[..., Any]) -> dict[tuple[Any, ...], _C.Region] | 
     """Where a callable keeps its regions: among its attributes, or those of the object that it is a method
     of."""
     owner = backend.__self__ if isinstance(backend, MethodType) else backend
-    attributes = None if isinstance(owner, type) else instance_dict(owner)
+    attributes = None if isinstance(owner, type) else own_dict(owner)
     if attributes is None:
         return None
     kept = attributes.get(_KEPT)

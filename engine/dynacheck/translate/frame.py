@@ -208,7 +208,9 @@ class Frame(Calls):
         self, code: CodeType, bound: dict[str, VariableTracker], fn: UserFunctionVariable
     ) -> VariableTracker:
         frame = Frame(self.attempt, code, bound, fn.globals, fn)
-        return GeneratorVariable(frame) if code.co_flags & GENERATOR else frame.run()
+        if not code.co_flags & GENERATOR:
+            return frame.run()
+        return GeneratorVariable(frame, {n: fn.tp_getattro(self, n) for n in ("__name__", "__qualname__")})
 
     # -- as a generator's frame
     def held(self) -> list[VariableTracker]:

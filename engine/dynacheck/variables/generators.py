@@ -47,13 +47,19 @@ class SuspendedFrame(Protocol):
 
 
 class GeneratorVariable(IteratorVariable):
-    """A generator made in the frame. Invariant: `frame` is suspended unless `running`; None once finished."""
+    """A generator made in the frame. Invariant: `frame` is suspended unless `running`; None once finished.
 
-    __slots__ = ("frame", "running", "started", "stopped_with")
+    Args:
+        frame: the frame it runs.
+        names: what its `__name__` and `__qualname__` are: those that its function has now.
+    """
+
+    __slots__ = ("frame", "names", "running", "started", "stopped_with")
     python_type = types.GeneratorType
 
-    def __init__(self, frame: SuspendedFrame) -> None:
+    def __init__(self, frame: SuspendedFrame, names: dict[str, VariableTracker]) -> None:
         super().__init__()
+        self.names = names
         self.frame: SuspendedFrame | None = frame
         self.started = False
         self.running = False
@@ -150,8 +156,8 @@ class GeneratorVariable(IteratorVariable):
         if name == "gi_yieldfrom":
             found = None if self.frame is None or self.running or not self.started else self.frame.delegate()
             return tx.constant(None) if found is None else found
-        if name in ("__name__", "__qualname__") and self.frame is not None:
-            return tx.constant(getattr(self.frame.code, f"co_{name.strip('_')}"))
+        if name in self.names:
+            return self.names[name]
         if name == "gi_frame":
             tx.break_(FRAME_INSPECTION, call="gi_frame")
         if not hasattr(types.GeneratorType, name):

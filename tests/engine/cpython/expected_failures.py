@@ -19,6 +19,9 @@ COUNTS: Final = "counts the objects that are alive: the engine makes some of its
 MODULE_CLASS: Final = "a module whose class is changed"
 METACLASS: Final = "a metaclass with code of its own where classes keep the name of their module"
 ENDED: Final = "the line that a frame stopped at, of a frame that is rewritten"
+FRAMES: Final = (
+    "compares frames across a graph break, after which the rest runs in another, as with torch.compile"
+)
 ALIASES: Final = "compares a union of typing's with a written one by sets of their parts"
 KEYS: Final = "a dict's keys compare by code of the user's, which looking for a key while translating runs"
 BUILTINS: Final = "replaces builtins.len, which the engine itself calls"
@@ -64,7 +67,8 @@ EXPECTED: Final[dict[str, dict[str, str]]] = {
         "TestLRU*.test_lru_cache_weakrefable": LIFETIME,
         "TestLRU*.test_lru_reentrancy_with_len": BUILTINS,
     },
-    "test_operator": {"COperatorTestCase.test_is*": STRINGS},
+    "test_operator": {"*OperatorTestCase.test_is*": STRINGS},
+    "test_raise": {"TestTracebackType.test_attrs": FRAMES},
 }
 
 TOO_LONG: Final[dict[str, tuple[str, ...]]] = {

@@ -580,6 +580,53 @@ def bools_counted():
     return f, (True,)
 
 
+class Partial(functools.partial):
+    pass
+
+
+@program
+def objects_that_have_no_dict_yet():
+    """Partials of partials are made flat unless the inner one has a dict; what pickles an object tells of its dict."""
+
+    def f(inner, error, thing):
+        found = inner.func, getattr(inner, "missing", None), error.args, getattr(thing, "missing", 3)
+        dynacheck.graph_break()
+        outer = functools.partial(inner, b=2)
+        return (
+            found,
+            outer.func,
+            outer.keywords,
+            error.__reduce__()[2:],
+            inner.__reduce__()[2][3:],
+            outer.args,
+        )
+
+    return f, (functools.partial(noisy, 1), ValueError("a"), Partial(noisy, 2))
+
+
+@program
+def names_of_renamed_generators():
+    """A generator keeps the names that its function had when it was called."""
+
+    def outside():
+        yield 0
+
+    outside.__name__ = "renamed"
+
+    def f(given):
+        def made():
+            yield 1
+
+        first, of_given = made(), given()
+        made.__name__, made.__qualname__ = "other", "other.name"
+        second = made()
+        found = [(g.__name__, g.__qualname__) for g in (first, second, of_given)]
+        found += [list(first), list(second), list(of_given)]
+        return found, first.__name__, second.__qualname__, of_given.__name__, (n for n in ()).__name__
+
+    return f, (outside,)
+
+
 def outcome(fn: Any, args: Any) -> Any:
     try:
         return fn(*args)
