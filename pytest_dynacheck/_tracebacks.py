@@ -20,6 +20,9 @@ _HIDDEN = tuple(
         os.path.join("torch", "fx", ""),
         os.path.join("torch", "nn", "modules", "module.py"),
         os.path.join("torch", "__init__.py"),
+        os.path.join("torch", "_compile.py"),
+        os.path.join("torch", "_guards.py"),
+        os.path.join("torch", "_utils_internal.py"),
     )
 )
 

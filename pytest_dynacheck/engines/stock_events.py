@@ -13,6 +13,7 @@ from typing import Any
 from dynacheck import events as ev
 from dynacheck import places, reasons
 from dynacheck.counting import through_wrapper
+from dynacheck.guards.explain import distance
 from dynacheck.report import codes_of
 
 from pytest_dynacheck._redirect import subject
@@ -193,7 +194,11 @@ class _Telling:
             ev.EntryMiss(len(failures) - 1 - i, self._rows(failure), failure.other_region)
             for i, failure in enumerate(failures)  # torch has the most recent entry first
         ]
-        return tuple(sorted(found, key=lambda miss: (miss.region_differs, len(miss.changes))))
+        return tuple(
+            sorted(
+                found, key=lambda m: (m.region_differs, distance((row.kind, row.path) for row in m.changes))
+            )
+        )
 
     def _rows(self, failure: Failure) -> tuple[ev.ChangeRow, ...]:
         if failure.guard == OTHER_THREAD:

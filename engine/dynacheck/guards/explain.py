@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,7 +159,7 @@ def explain_miss(compiled: Sequence[CompiledGuards], frame: FrameView) -> list[E
         frame: the frame that they were checked against.
 
     Returns:
-        One per entry, fewest failing guards first; of equals the most recent.
+        One per entry, the least different first; of equals the most recent.
 
     Raises:
         GuardMismatch: an entry whose held objects are all alive fails natively and no guard fails in Python.
@@ -170,4 +170,15 @@ def explain_miss(compiled: Sequence[CompiledGuards], frame: FrameView) -> list[E
         if not failures and guards.program.alive and not guards.check(frame):
             raise GuardMismatch("the native program fails a frame that passes every guard in Python")
         found.append(EntryFailure(index, guards, failures))
-    return sorted(found, key=lambda entry: len(entry.failures))
+    return sorted(found, key=lambda e: distance((f.change.kind, f.path) for f in e.failures))
+
+
+def distance(changes: Iterable[tuple[str, str]]) -> int:
+    """How much differs: strides that follow from a size that differs too don't count.
+
+    Args:
+        changes: kind and path of each.
+    """
+    found = list(changes)
+    resized = {path for kind, path in found if kind == "size"}
+    return sum(kind != "stride" or path not in resized for kind, path in found)

@@ -29,9 +29,10 @@ class CodeData:
         given_up: why frames of this code run eagerly from now on, or None.
         seen: whether a frame ran under the stance `eager_then_compile`.
         died: the last counted entry that ended with an object it was guarded by, until another takes its place.
+        latest: index of the last counted entry, by isolation scope; entries end with the compile that made them.
     """
 
-    __slots__ = ("attempts", "died", "given_up", "number", "plain", "seen", "warned")
+    __slots__ = ("attempts", "died", "given_up", "latest", "number", "plain", "seen", "warned")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -41,6 +42,7 @@ class CodeData:
         self.given_up: Any = None
         self.seen = False
         self.died: EntryRecord | None = None
+        self.latest: dict[int | None, int] = {}
 
 
 class EntryRecord:

@@ -29,10 +29,10 @@ from dynacheck.runtime.dynamic import ShapePolicy
 from dynacheck.runtime.engine import engine
 from dynacheck.runtime.job import Job
 from dynacheck.runtime.regions import info_of
-from dynacheck.runtime.spelling import in_words
 from dynacheck.runtime.switches import switches
 from dynacheck.sources import FrameView
 from dynacheck.translate.signals import SkipFrame
+from dynacheck.translate.spelling import in_words
 from dynacheck.translate.translate import TranslateRequest, Translation, translate
 
 
@@ -123,7 +123,7 @@ class Miss:
 
     def _commit(self, done: Translation) -> _C.Entry:
         counted = counted_entries(self.state)
-        record = EntryRecord(done.guards, len(counted), self.job.isolation, done.kind != "plain")
+        record = EntryRecord(done.guards, self.data.attempts, self.job.isolation, done.kind != "plain")
         if done.broke is not None:
             record.split = (done.broke.reason, done.broke.message, user_stack(done.broke.stack))
         code = done.code or self.code
@@ -136,6 +136,7 @@ class Miss:
         if record.counted:
             self.data.attempts += 1
             self.data.died = None
+            self.data.latest[self.job.isolation] = record.index
             calls.added()
         else:
             self.data.plain += 1
@@ -181,8 +182,12 @@ class Miss:
         died = self.data.died
         if died is not None and died.isolation != self.job.isolation:
             died = None
-        again = bool(scope) or died is not None
-        explained = misses.explain(scope, self.job.region, self.func, self.args, died) if again else ()
+        latest = self.data.latest.get(self.job.isolation)
+        explained: tuple[events.EntryMiss, ...] = ()
+        if scope or died is not None:
+            explained = misses.explain(scope, self.job.region, self.func, self.args, died)
+        elif latest is not None:
+            explained = (events.EntryMiss(latest, (), True),)
         code = done.code
         told.append(
             events.EntryAdded(
@@ -190,7 +195,7 @@ class Miss:
                 ref,
                 record.index,
                 done.graph is not None,
-                again,
+                latest is not None,
                 explained,
                 caller_line(),
                 tuple(done.guards.texts()),

@@ -11,8 +11,8 @@ from dynacheck import _C
 from dynacheck.events import ChangeRow, EntryMiss
 from dynacheck.guards import Failure, explain_miss
 from dynacheck.runtime.codes import EntryRecord
-from dynacheck.runtime.spelling import spelled
 from dynacheck.sources import FrameView
+from dynacheck.translate.spelling import spelled
 
 
 def explain(
@@ -73,7 +73,11 @@ def guard_lines(misses: Sequence[EntryMiss]) -> list[str]:
     for miss in misses:
         if miss.region_differs:
             lines.append(f"- entry {miss.entry} belongs to another compile of the function")
-        for row in miss.changes[:3]:
+        rows = {
+            row.guard or row.path: row for row in reversed(miss.changes)
+        }  # the first that each guard is about
+        for guard, row in [*reversed(rows.items())][:3]:
             now = repr(row.now)
-            lines.append(f"- {row.guard or row.path}  # now {now if len(now) <= 120 else now[:117] + '...'}")
+            of = f" ({row.detail} of {row.source})" if row.detail else ""
+            lines.append(f"- {guard}  # now {now if len(now) <= 120 else now[:117] + '...'}{of}")
     return lines

@@ -26,6 +26,7 @@ from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame
 from dynacheck.translate.leaving import look_at, read_what_is_built
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
+from dynacheck.translate.spelling import in_words
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
 from dynacheck.variables.wrap import look_at_kind
@@ -204,7 +205,7 @@ def _finished(
     if len(inputs) > 1:
         relate(attempt.root, Distinct(), inputs, frame.line())
     _keep_apart(attempt, frame)
-    extra = _size_guards(env)
+    extra = _size_guards(env, frame.code)
     _guard_presence(attempt.root, frame.line())
     guards = build_program(attempt.root, ambient, capture, extra, frame.line())
     return Translation("entry", guards, code, None if graph.is_empty else graph, broke, attempt.root)
@@ -249,17 +250,17 @@ def _guard_presence(top: Node | Root, line: UserLine) -> None:
             install(node, NotAbsent(), line)
 
 
-def _size_guards(env: SymbolicEnv | None) -> list[Installed]:
+def _size_guards(env: SymbolicEnv | None, frame: CodeType) -> list[Installed]:
     if env is None:
         return []
     env.freeze()
     for violation in env.violations():
-        raise errors.make(errors.ConstraintViolationError, str(violation))
+        raise errors.make(errors.ConstraintViolationError, in_words(str(violation), frame))
     found = [Installed(SizeExpression(g.program), g.nodes, g.line) for g in env.guard_expressions()]
     for installed in found:
         values = [node.peek() for node in installed.nodes]
         if not installed.guard.check(values):  # about unbacked sizes, which the trace never looked at
-            raise errors.make(errors.ConstraintViolationError, _broken(installed, values))
+            raise errors.make(errors.ConstraintViolationError, in_words(_broken(installed, values), frame))
     return found
 
 

@@ -170,3 +170,16 @@ def test_no_growth_over_resets(x):
     cycle(5)
     before = cycle(3)
     assert cycle(20) - before < 50
+
+
+def test_an_entry_that_ended_with_its_compile_counts_as_one_that_was_there(engine):
+    def f(x):
+        return x + 1
+
+    with dynacheck.observe() as report:
+        for _ in range(3):
+            compiled = dynacheck.compile(f, backend=lambda graph, inputs: graph)
+            compiled(torch.ones(2))
+            del compiled
+    assert [r.cause.partition("@")[0] for r in report.recompiles] == ["recompile:region:compile"] * 2
+    assert (report.counts["cache_entries"], [entry.entry for entry in report.cache_entries]) == (3, [0, 1, 2])

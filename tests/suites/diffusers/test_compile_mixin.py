@@ -1,8 +1,9 @@
-"""The mixin that each model's tests inherit: no breaks, no recompiles, few entries for repeated blocks, any size."""
+"""The mixins that each model's tests inherit: no breaks, no recompiles, few entries for repeated blocks, any size, masks
+that come and go, adapters that are swapped."""
 
 import pytest
 import torch
-from blocks import Denoiser
+from blocks import Denoiser, MixedDenoiser
 
 
 class TorchCompileTesterMixin:
@@ -34,9 +35,37 @@ class TorchCompileTesterMixin:
             for batch, length in self.different_shapes:
                 model(*self.inputs(batch, length))
 
+    @pytest.mark.dynacheck(fullgraph=True, graphs=2, max_recompiles=0, allow={"recompile:value:mask@*": 1})
+    def test_with_and_without_mask(self):
+        """One recompile for the mask that goes from None to a tensor, and no other."""
+        model = torch.compile(self.model_class().eval())
+        masks = [None, torch.ones(2, 8), None, torch.zeros(2, 8)]
+        with torch.no_grad():
+            for mask in masks:
+                model(*self.inputs(), mask)
+
     def test_results(self, dynacheck):
         dynacheck.check(self.model_class().eval(), [self.inputs(), self.inputs()])
 
 
-class TestDenoiserCompile(TorchCompileTesterMixin):
+class LoraHotSwappingMixin:
+    def test_hotswapping_does_not_recompile(self, dynacheck):
+        """Adapters of other ranks and scales, swapped below the compiled model."""
+        model = self.model_class().eval().add_adapters(rank=4)
+        compiled = dynacheck.compile(model, fullgraph=True)
+        with torch.no_grad():
+            compiled(*self.inputs())
+            for rank, scale in ((2, 0.5), (4, 2.0)):
+                for block in model.blocks:
+                    block.up.swap(torch.randn(rank, 16), torch.randn(32, rank), scale)
+                with dynacheck.steady():
+                    compiled(*self.inputs())
+
+
+class TestDenoiserCompile(TorchCompileTesterMixin, LoraHotSwappingMixin):
     model_class = Denoiser
+
+
+class TestMixedDenoiserCompile(TorchCompileTesterMixin):
+    model_class = MixedDenoiser
+    block_entries = 1  # of Block.forward, and of GatedBlock.forward

@@ -12,8 +12,10 @@ class LoraLinear(nn.Module):
         self.b = nn.Parameter(torch.zeros(width, rank))
         self.register_buffer("scaling", torch.tensor(1.0))
 
+        self.dropout = nn.Dropout(0.1)
+
     def forward(self, x):
-        return self.base(x) + self.scaling * (x @ self.a.T @ self.b.T)
+        return self.base(x) + self.scaling * (self.dropout(x) @ self.a.T @ self.b.T)
 
 
 def hotswap(layer, adapter):

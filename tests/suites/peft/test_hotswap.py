@@ -28,10 +28,21 @@ def test_replacing_recompiles(layer, dynacheck):
     assert dynacheck.report.recompiles[0].cause == "recompile:size:self.a@lora.py:LoraLinear.forward"
 
 
-@pytest.mark.dynacheck(max_recompiles=0, allow={"recompile:grad_mode:*": 1, "recompile:training:*": 1})
+@pytest.mark.dynacheck(graphs=2, max_recompiles=0, allow={"recompile:training:*": 1})
 def test_train_and_eval_are_the_only_entries(layer):
+    """The one recompile of switching between them is accepted, which torch's switch can't say."""
     model, x = torch.compile(layer), torch.randn(4, 8)
     for mode in (True, False, True, False):
         layer.train(mode)
-        with torch.set_grad_enabled(mode):
+        model(x)
+
+
+@pytest.mark.dynacheck(graphs=1, recompiles=0)
+def test_replacing_is_an_error_in_production(layer):
+    """The negative test as it stands there: torch's own switch and torch's own exception."""
+    model, x = torch.compile(layer), torch.randn(4, 8)
+    model(x)
+    replace(layer, adapter(8, rank=3))
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        with pytest.raises(torch._dynamo.exc.RecompileError, match="self.a"):
             model(x)
