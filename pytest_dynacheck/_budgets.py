@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -76,11 +77,14 @@ def unknown(name: str, allowed: Iterable[str], where: str) -> Mistake:
     return Mistake(f"{where} has no argument {name!r}{hint}")
 
 
+_STARTS = ("break:", "recompile:", "eager:", "nothing-compiled")
+
+
 def allowances(allow: Any) -> dict[str, int | None]:
     """`allow` as globs over cause keys with how many each excuses (None: all).
 
     Raises:
-        Mistake: neither a list of strings nor a dict of numbers.
+        Mistake: neither a list of strings nor a dict of numbers, or a glob that no key can match.
     """
     if isinstance(allow, Mapping):
         return {_glob(glob): number(at_most, f"allow[{glob!r}]") for glob, at_most in allow.items()}
@@ -92,6 +96,9 @@ def allowances(allow: Any) -> dict[str, int | None]:
 def _glob(glob: Any) -> str:
     if not isinstance(glob, str) or not glob:
         raise Mistake(f"allow takes globs over cause keys such as 'recompile:training:*', not {glob!r}")
+    head = re.split(r"[*?]", glob)[0]
+    if not any(start.startswith(head) or head.startswith(start) for start in _STARTS):
+        raise Mistake(f"allow: {glob!r} matches no key; keys begin with {', '.join(_STARTS)}")
     return glob
 
 

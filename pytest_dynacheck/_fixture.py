@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import dynacheck
 import pytest
 
 from pytest_dynacheck import _check
@@ -41,6 +43,7 @@ class Dynacheck:
             return functools.partial(self.compile, **keywords)
         if not callable(fn):
             raise TypeError(f"dynacheck.compile takes a function or a module, not {type(fn).__name__}")
+        self._refuse_unknown(keywords, "dynacheck.compile()")
         return self._run.compiling.compile(fn, **keywords)
 
     @property
@@ -145,7 +148,16 @@ class Dynacheck:
             AssertionError: naming the first call that differs, and what.
         """
         __tracebackhide__ = True
+        self._refuse_unknown(keywords, "dynacheck.check()", "grad", "rtol", "atol")
         _check.compare(fn, calls, lambda f: self.compile(f, **keywords), grad=grad, rtol=rtol, atol=atol)
+
+    def _refuse_unknown(self, keywords: Mapping[str, Any], where: str, *more: str) -> None:
+        """Keywords that neither the engine's compile has nor, where torch compiles, that may be torch's."""
+        __tracebackhide__ = True
+        known = list(inspect.signature(dynacheck.compile).parameters)[1:]
+        for name in keywords:
+            if name not in known and self._run.engine.name == "bundled":
+                raise TypeError(str(unknown(name, (*more, *known), where)))
 
 
 def _target(of: Any, name: str) -> Any:

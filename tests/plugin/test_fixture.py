@@ -115,9 +115,15 @@ def test_wrong_arguments_are_refused_where_they_are_given(project):
 
         def test_steady(dynacheck):
             dynacheck.steady(of=3)
+
+        def test_compile(dynacheck):
+            dynacheck.compile(clean, fullgrph=True)
+
+        def test_check(dynacheck):
+            dynacheck.check(clean, [X], tol=1)
         """
     )
-    result.assert_outcomes(failed=5)
+    result.assert_outcomes(failed=7)
     result.stdout.fnmatch_lines(
         [
             ">       dynacheck.expect(recompile=0)",
@@ -126,6 +132,8 @@ def test_wrong_arguments_are_refused_where_they_are_given(project):
             "E       *UsageError: expect() takes at least one number: graphs, *, max_graphs, *",
             "E       TypeError: expect(of=) takes a compiled function or module, not int",
             "E       TypeError: steady(of=) takes a compiled function or module, not int",
+            "E       TypeError: dynacheck.compile() has no argument 'fullgrph'; did you mean 'fullgraph'?",
+            "E       TypeError: dynacheck.check() has no argument 'tol'; did you mean '?tol'?",
         ]
     )
     result.stdout.no_fnmatch_line("*contextlib*")

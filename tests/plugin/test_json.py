@@ -188,9 +188,11 @@ def test_a_rerun_counts_once(project):
             return True
         """
     )
-    project.write("@pytest.mark.max_graphs(1)\ndef test_one():\n    torch.compile(clean)(X)\n")
+    leaving = "    torch._dynamo.config.recompile_limit = 3\n"
+    project.write("@pytest.mark.max_graphs(1)\ndef test_one():\n    torch.compile(clean)(X)\n" + leaving)
     [test] = written(project)["tests"]
     assert (test["outcome"], test["counts"]["graphs"]) == ("passed", 1)
+    assert [leak["new"] for leak in test["state_leaks"]] == ["3"]
 
 
 def test_junit_properties(project):

@@ -212,7 +212,11 @@ def test_marker_keywords_reach_the_compile(project):
         ("dynacheck(graphs=1, max_graphs=2)", "graphs and max_graphs can't both be given"),
         ("dynacheck(allow='x')", "allow takes a list of globs over cause keys"),
         ("dynacheck(allow=[1])", "allow takes globs over cause keys"),
-        ("dynacheck(allow={'x': -1})", "takes a number from 0 on, not -1"),
+        (
+            "dynacheck(allow=['brake:*'])",
+            "allow: 'brake:*' matches no key; keys begin with break:, recompile:",
+        ),
+        ("dynacheck(allow={'break:*': -1})", "takes a number from 0 on, not -1"),
         ("dynacheck(fullgraph=1)", "fullgraph takes True or False, not 1"),
         ("dynacheck(owner=3)", "owner takes the name of a package, not 3"),
         ("dynacheck(engine='other')", "no engine 'other'; there are bundled, torch"),
