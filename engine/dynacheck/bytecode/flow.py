@@ -1,13 +1,15 @@
 """What control flow says about a place in the code: stack depth, exceptions being handled, blocks."""
 
 import weakref
+from collections.abc import Callable
 from dis import stack_effect
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dynacheck.bytecode.decode import DecodedCode
 from dynacheck.bytecode.instruction import Handler, Instruction
 from dynacheck.bytecode.operands import ENDS, HAS_ARG, OPMAP
+from dynacheck.versions import PY313
 
 _PRECALL: Final[int] = OPMAP.get("PRECALL", -1)
 _CALL: Final[int] = OPMAP["CALL"]
@@ -54,6 +56,52 @@ def flow(decoded: DecodedCode) -> Flow:
     if found is None:
         found = _flows[decoded] = _flow(decoded)
     return found
+
+
+_STORED: Final[dict[str, Callable[[Any], tuple[object, ...]]]] = {
+    "STORE_FAST": lambda name: (name,),
+    "STORE_FAST_LOAD_FAST": lambda names: names[:1],
+    "STORE_FAST_STORE_FAST": lambda names: names,
+}
+"""Names of the variables that an instruction stores, by its operand."""
+
+
+class Comprehension(NamedTuple):
+    """A comprehension that is part of its frame's code (PEP 709), up to where its loop has ended."""
+
+    start: int
+    """Index of the first instruction, which sets a variable aside; the iterator is on the stack."""
+    stop: int
+    """Index of the first instruction behind it: what was set aside is on the stack, and the result above."""
+    aside: tuple[str, ...]
+    """Names of the variables that are set aside."""
+    stored: frozenset[object]
+    """Names of the variables that it stores."""
+
+
+def comprehension(decoded: DecodedCode, start: int) -> Comprehension | None:
+    """Return the comprehension that begins with an instruction, or None if none does, or one that makes cells.
+
+    Args:
+        decoded: the code.
+        start: the index of the instruction.
+    """
+    instructions = decoded.instructions
+    index = start
+    while instructions[index].opname == "LOAD_FAST_AND_CLEAR":
+        index += 1
+    aside = tuple(str(i.argval) for i in instructions[start:index])
+    while instructions[index].opname in ("SWAP", "BUILD_LIST", "BUILD_SET", "BUILD_MAP"):
+        index += 1
+    loop = instructions[index]
+    if not aside or loop.opname != "FOR_ITER" or loop.target is None:
+        return None
+    stop = loop.target + (2 if PY313 else 1)
+    inside = instructions[start:stop]
+    if any(i.opname == "MAKE_CELL" for i in inside):
+        return None
+    stored = (_STORED[i.opname](i.argval) for i in inside if i.opname in _STORED)
+    return Comprehension(start, stop, aside, frozenset(name for names in stored for name in names))
 
 
 def _flow(decoded: DecodedCode) -> Flow:

@@ -77,6 +77,7 @@ def load_fast(tx: Machine, inst: Instruction) -> None:
 def load_fast_and_clear(tx: Machine, inst: Instruction) -> None:
     """An inlined comprehension sets aside the outer variable of the same name, or its cell."""
     name: Any = inst.argval
+    tx.sets_aside(inst)
     saved = _in_slot(tx, inst)
     if isinstance(saved, CellVariable):
         tx.cells.pop(name, None)

@@ -57,6 +57,9 @@ class Machine(Tracer, Protocol):
     def return_generator(self) -> None:
         """RETURN_GENERATOR: the frame's caller gets a generator tracker that owns this frame."""
 
+    def sets_aside(self, inst: Instruction) -> None:
+        """LOAD_FAST_AND_CLEAR: a comprehension that is part of the frame's code may begin here."""
+
     # names
     def load_global(self, name: str) -> VariableTracker: ...
     def store_global(self, name: str, value: VariableTracker | None) -> None: ...

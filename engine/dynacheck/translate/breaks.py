@@ -7,7 +7,7 @@ from types import CodeType
 
 from dynacheck import reasons
 from dynacheck.bytecode.copying import Copier
-from dynacheck.bytecode.flow import effect
+from dynacheck.bytecode.flow import Comprehension, comprehension, effect
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.bytecode.liveness import liveness, looks_again
 from dynacheck.opcodes.table import NULL
@@ -71,6 +71,7 @@ class Split:
         self.broke = broke
         self.codegen = codegen
         self.blocks: list[WithBlock] = []
+        self.whole: Comprehension | None = None
 
     def give_up(self, reason: Reason, **fields: object) -> None:
         """Skip the frame."""
@@ -96,7 +97,16 @@ class Split:
             )
         self.blocks = frame.active_blocks()[0]
         row = frame.rows[inst.index]
-        if inst.opname in JUMPS or inst.opname in KEEPING_JUMPS:
+        self.whole = comprehension(frame.decoded, inst.index)
+        if self.whole is not None:
+            targets = [self.whole.stop]
+            # what it stores beside may or may not be bound behind it
+            if any(name in frame.cells for name in self.whole.aside) or not self.whole.stored <= {
+                *self.whole.aside,
+                *frame.locals,
+            }:
+                self.give_up(reasons.BREAK_IN_LOOP)
+        elif inst.opname in JUMPS or inst.opname in KEEPING_JUMPS:
             assert inst.target is not None
             targets = [inst.index + 1, inst.target]
         elif row is None or row.left_by(inst) is None:
@@ -114,11 +124,13 @@ class Split:
         self.check()
         frame, inst, codegen = self.frame, self.inst, self.codegen
         jump = inst.opname in JUMPS or inst.opname in KEEPING_JUMPS
-        look_at(frame, frame.stack, 1 if jump else pops_of(inst, self._leaves()))
+        look_at(frame, frame.stack, 1 if jump or self.whole else pops_of(inst, self._leaves()))
         for block in reversed(self.blocks):
             assert isinstance(block.manager, ContextVariable)
             block.manager.leave(frame)
         live = set(liveness(frame.code).locals(inst.index + 1))
+        if self.whole is not None:
+            live |= {*liveness(frame.code).locals(inst.index), *liveness(frame.code).locals(self.whole.stop)}
         if inst.target is not None:
             live |= set(liveness(frame.code).locals(inst.target))
         first = frame.code.co_varnames[:1]
@@ -144,7 +156,9 @@ class Split:
             codegen.load(frame.locals[name])
         for name in reversed(names):
             build.store_fast(name)
-        if inst.opname in JUMPS:
+        if self.whole is not None:
+            self._comprehension(self.whole, names, exits)
+        elif inst.opname in JUMPS:
             self._jump(names, exits, JUMPS[inst.opname], keep=False)
         elif inst.opname in KEEPING_JUMPS:
             self._jump(names, exits, KEEPING_JUMPS[inst.opname], keep=True)
@@ -187,11 +201,25 @@ class Split:
             else:
                 Copier(build, frame.decoded).copy(inst, handler=False)
 
-        self._inside(run, exits)
+        self._inside(run, exits, len(lower))
         left = [NULL] if under else []
         depth = len(lower) + leaves
         nulls = (depth - 1,) if method and not under else ()
         self._resume(inst.index + 1, depth, [*lower, *left], names, exits, nulls)
+
+    def _comprehension(self, whole: Comprehension, names: list[str], exits: dict[int, str]) -> None:
+        """Run a comprehension; what it set aside, perhaps nothing, and the result are on the stack behind it."""
+        frame = self.frame
+
+        def run() -> None:
+            copier = Copier(self.codegen.build, frame.decoded)
+            for index in range(whole.start, whole.stop):
+                copier.copy(frame.decoded[index], handler=False)
+
+        self._inside(run, exits, len(frame.stack) - 1)
+        aside = [frame.locals.get(name, NULL) for name in whole.aside]
+        lower = [*frame.stack[:-1], *aside]
+        self._resume(whole.stop, len(lower) + 1, lower, names, exits)
 
     def _leaves(self) -> int:
         """How many values the instruction leaves."""
@@ -200,8 +228,14 @@ class Split:
         assert leaves is not None
         return leaves
 
-    def _inside(self, run: Callable[[], None], exits: dict[int, str]) -> None:
-        """Run the instruction inside the active `with` blocks: enter them, run it, leave them also if it raises."""
+    def _inside(self, run: Callable[[], None], exits: dict[int, str], kept: int) -> None:
+        """Run the instruction inside the active `with` blocks: enter them, run it, leave them also if it raises.
+
+        Args:
+            run: appends it.
+            exits: locals that hold the managers.
+            kept: how many stack values it leaves alone.
+        """
         if not exits:
             run()
             return
@@ -228,8 +262,6 @@ class Split:
             build.call(0)
             build.pop()
         handler, after = build.label(), build.label()
-        depth = len(self.frame.stack)
-        kept = depth - pops_of(self.inst, self._leaves())
         with build.covered(handler, kept):
             run()
         for name in reversed(managers):

@@ -15,7 +15,7 @@ from dynacheck import reasons, versions
 from dynacheck.bytecode.assemble import continues
 from dynacheck.bytecode.by_code import ByCode
 from dynacheck.bytecode.decode import DecodedCode, decode
-from dynacheck.bytecode.flow import Block, BlockKind, blocks
+from dynacheck.bytecode.flow import Block, BlockKind, blocks, comprehension
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.handlers import skip
 from dynacheck.opcodes import table as opcode_table
@@ -91,6 +91,7 @@ class Frame(Calls):
         self.ip = 0
         self.inst: Instruction = self.decoded.instructions[0]
         self.count = 0
+        self.begun: dict[int, int] = {}  # comprehensions, and how many instructions had run
         self.result: VariableTracker | None = None
         self.yielded: VariableTracker | None = None
         self.done = False
@@ -192,8 +193,19 @@ class Frame(Calls):
     def _broken(self, inst: Instruction, broke: GraphBreak) -> None:
         if not broke.stack:
             broke.stack = self.stack_lines()
-        self.attempt.speculation.add_break(self.count, inst.index, broke)
+        count, index = self.count, inst.index
+        if not self.attempt.settings.split_more:
+            for start, begun in self.begun.items():
+                whole = comprehension(self.decoded, start)
+                if whole is not None and start < index < whole.stop:
+                    count, index = begun, start  # as torch: it runs by itself as a whole
+                    break
+        self.attempt.speculation.add_break(count, index, broke)
         raise Restart(str(broke))
+
+    def sets_aside(self, inst: Instruction) -> None:
+        """A comprehension that is part of the frame's code begins."""
+        self.begun[inst.index] = self.count
 
     def _no_handler(self, inst: Instruction) -> None:
         why = opcode_table.UNSUPPORTED.get(inst.opname, "it has no handler")

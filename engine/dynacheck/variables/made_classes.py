@@ -16,6 +16,7 @@ from dynacheck.variables.functions import UserFunctionVariable
 from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.results import python_value
 from dynacheck.variables.sequences import TupleVariable
+from dynacheck.variables.sets import AbstractSetVariable
 
 
 class MadeClassVariable(ClassVariable):
@@ -61,6 +62,8 @@ def make_namedtuple(
     tx: Tracer, args: tuple[VariableTracker, ...], kwargs: dict[str, VariableTracker]
 ) -> VariableTracker | None:
     """`collections.namedtuple(...)`; None when an argument isn't a constant."""
+    args = tuple(_in_order(tx, a) if i == 1 else a for i, a in enumerate(args))
+    kwargs = {name: _in_order(tx, a) if name == "field_names" else a for name, a in kwargs.items()}
     try:
         values = [python_value(tx, a) for a in args]
         named = {name: python_value(tx, a) for name, a in kwargs.items()}
@@ -82,6 +85,12 @@ def make_namedtuple(
         to.call(len(args) + len(named), (*(name for name in kwargs if name != "module"), "module"))
 
     return _new(tx, made, tuple, load)
+
+
+def _in_order(tx: Tracer, names: VariableTracker) -> VariableTracker:
+    """Names of fields in the order that the program sees: that of a set of them is the set's own."""
+    real = names.realize(tx)
+    return TupleVariable(abstract.iterate(tx, real)) if isinstance(real, AbstractSetVariable) else real
 
 
 def make_class(

@@ -1,7 +1,5 @@
 """Where the bundled engine doesn't agree with torch: not yet (strict: one that agrees fails), or never."""
 
-import sys
-
 import torch
 
 __all__ = ["AS_TORCH", "EXPECTED_FAILURES", "HERE", "LACKED", "ON_PURPOSE", "TORCH"]
@@ -114,17 +112,7 @@ _OTHER_TORCH: dict[tuple[int, int], dict[str, str]] = {
     },
     (2, 14): {"random_random": "random.random() is called before the graph instead of breaking"},
 }
-# Python -> the same, since 3.12 with comprehensions that are part of their frame.
-_INLINED = {"print_in_comprehension": "a comprehension with a break runs by itself between two graphs"}
-_OTHER_PYTHON: dict[tuple[int, int], dict[str, str]] = {
-    (3, 12): _INLINED,
-    (3, 13): _INLINED,
-    (3, 14): _INLINED,
-}
-HERE = {**_OTHER_TORCH.get(TORCH, {}), **_OTHER_PYTHON.get(sys.version_info[:2], {})}
+HERE = _OTHER_TORCH.get(TORCH, {})
 
 # Programs that a release can't run: name -> what it lacks.
 LACKED = {"closure_factory_isolated": "torch.compile has no isolate_recompiles"} if TORCH < (2, 13) else {}
-
-if TORCH < (2, 12):  # torch doesn't translate that frame again either
-    del EXPECTED_FAILURES["49_disabled_hook"]
