@@ -15,8 +15,8 @@ def store_global(globals_: dict[str, Any], name: str, value: object) -> None:
 
 
 def delete_global(globals_: dict[str, Any], name: str) -> None:
-    """Delete from a function's globals (used by rewritten code)."""
-    del globals_[name]
+    """Delete from a function's globals, if it is there (used by rewritten code)."""
+    globals_.pop(name, None)
 
 
 class GlobalNames:
@@ -31,7 +31,7 @@ class GlobalNames:
 
     def write_back(self, to: Rebuilder) -> None:
         for name, value in self.names.items():
-            if name in self.remade and name in self.globals:
+            if name in self.remade:
                 to.call_helper(delete_global, lambda: self.load(to), lambda: to.load_const(name))
                 to.pop()
             if value is None:
@@ -115,9 +115,6 @@ class SideEffects:
         if self.closed is not None:
             self.closed(f"the global {name!r}")
         names = self.globals_of(globals_, load)
-        if value is None and name not in globals_:
-            names.names.pop(name, None)  # made and deleted in the frame
-            return
         if names.names.get(name, value) is None and value is not None:
             names.remade.add(name)  # the new one comes last
         if name in names.remade or value is None:

@@ -17,6 +17,7 @@ from dynacheck.bytecode.by_code import ByCode
 from dynacheck.bytecode.decode import DecodedCode, decode
 from dynacheck.bytecode.flow import Block, BlockKind, blocks, comprehension
 from dynacheck.bytecode.instruction import Instruction
+from dynacheck.guards import Absent, NotAbsent
 from dynacheck.handlers import skip
 from dynacheck.opcodes import table as opcode_table
 from dynacheck.opcodes.unwind import unwind
@@ -397,11 +398,20 @@ class Frame(Calls):
         return self.object(table[name])
 
     def store_global(self, name: str, value: VariableTracker | None) -> None:
-        stored, found = self.attempt.effects.global_value(self.globals, name)
-        if value is None and (found is None if stored else name not in self.globals):
-            exceptions.raise_name_error(self, name, f"name {name!r} is not defined")
+        if value is None:
+            self._expect_global(name)
         globals_ = self.globals
         self.attempt.effects.store_global(globals_, lambda to: to.load_globals(globals_), name, value)
+
+    def _expect_global(self, name: str) -> None:
+        """A global has to be there to be deleted."""
+        stored, found = self.attempt.effects.global_value(self.globals, name)
+        there = found is not None if stored else name in self.globals
+        node = None if stored else self.globals_node(name)
+        if node is not None:
+            self.guard(node, NotAbsent() if there else Absent())
+        if not there:
+            exceptions.raise_name_error(self, name, f"name {name!r} is not defined")
 
     def load_globals_of(self, to: Any, globals_: dict[str, Any]) -> None:
         """Push a globals dict in rewritten code."""

@@ -6,6 +6,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from dynacheck.guards import Absent, NotAbsent
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, instance_dict, type_lookup
 from dynacheck.variables import abstract, class_writes
@@ -26,6 +27,7 @@ from dynacheck.variables.objects import (
     set_attribute,
 )
 from dynacheck.variables.proxies import MappingProxyVariable
+from dynacheck.variables.results import fold
 
 
 def set_class_attribute(cls: type, name: str, value: object) -> None:
@@ -80,8 +82,19 @@ class PythonModuleVariable(CallableVariable):
         tx.raise_(AttributeError, f"{which} has no attribute {name!r}")
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
+        if value is None and not self._has(tx, name):
+            fold(tx, delattr, self.value, name)  # the AttributeError, worded by CPython
         self.attrs[name] = value
         tx.mutated(self)
+
+    def _has(self, tx: Tracer, name: str) -> bool:
+        """Whether the module has an attribute to delete; that it has is assumed."""
+        if name in self.attrs:
+            return self.attrs[name] is not None
+        there = name in self.value.__dict__
+        if self.node is not None:
+            tx.guard(self.node.named(DictAttr, name), NotAbsent() if there else Absent())
+        return there
 
     def children(self) -> Sequence[VariableTracker]:
         return [v for v in self.attrs.values() if v is not None]
@@ -191,11 +204,17 @@ class ClassVariable(ObjectVariable):
         raw = type_lookup(type(cls), name)
         if (raw is not ABSENT and is_data_descriptor(raw)) or (name[:2] == "__" and name[-2:] == "__"):
             tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())  # it changes what others do
-        if value is None and not (self.attrs.get(name) if name in self.attrs else name in cls.__dict__):
+        if value is None and not self._has(tx, name):
             tx.raise_(AttributeError, f"type object {cls.__name__!r} has no attribute {name!r}")
         self.attrs[name] = value
         class_writes.record(tx, cls, self.attrs)
         tx.mutated(self)
+
+    def _has(self, tx: Tracer, name: str) -> bool:
+        """Whether the class itself has an attribute to delete; that it has is assumed."""
+        if name in self.attrs:
+            return self.attrs[name] is not None
+        return class_namespace(tx, self.value).lookup(tx, tx.constant(name)) is not None
 
     def _of_metaclass(self, tx: Tracer, name: str, other: VariableTracker) -> VariableTracker | None:
         """What a method written in Python of the class's own class gives."""

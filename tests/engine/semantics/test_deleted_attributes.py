@@ -76,3 +76,118 @@ def test_as_plain(fn, make):
                 n for n in vars(plain) if n in ("new", "kept")
             }
     assert report.counts["graphs"]
+
+
+kept = 1
+
+
+def only_deleted(x, owner):
+    del owner.kept
+    return x + 1
+
+
+def only_deleted_global(x, owner):
+    global kept
+    del kept
+    return x + 1
+
+
+def stored_then_deleted(x, owner):
+    owner.kept = x.sum()
+    del owner.kept
+    return x + 1
+
+
+def stored_then_deleted_global(x, owner):
+    global kept
+    kept = x.sum()
+    del kept
+    return x + 1
+
+
+def deleted_then_stored(x, owner):
+    del owner.kept
+    owner.kept = 7
+    return x + 1
+
+
+def deleted_then_stored_global(x, owner):
+    global kept
+    del kept
+    kept = 7
+    return x + 1
+
+
+def a_heir():
+    return type("Heir", (a_class(),), {})
+
+
+def an_object_with_slots():
+    made = type("Made", (), {"__slots__": ("kept", "other")})()
+    made.kept = 5
+    return made
+
+
+def the_globals():
+    return globals()
+
+
+def put(owner, there):
+    """Have the owner, last of all, or not have the attribute."""
+    if isinstance(owner, dict):
+        owner.pop("kept", None)
+        if there:
+            owner["kept"] = 1
+        return
+    if (
+        "kept" in getattr(owner, "__dict__", ())
+        or hasattr(type(owner), "__slots__")
+        and hasattr(owner, "kept")
+    ):
+        type.__delattr__(owner, "kept") if isinstance(owner, type) else delattr(owner, "kept")
+    if there:
+        owner.kept = 1
+
+
+def left(owner):
+    """What of the attribute is there, and where in the order."""
+    if isinstance(owner, dict):
+        return owner.get("kept"), list(owner)[-1] == "kept"
+    names = list(getattr(owner, "__dict__", ()))
+    return getattr(owner, "kept", None), [n for n in names if n[:2] != "__"]
+
+
+def called(fn, x, owner):
+    try:
+        return fn(x, owner).tolist(), left(owner)
+    except Exception as error:
+        return type(error), str(error), left(owner)
+
+
+WAYS = {
+    only_deleted: only_deleted_global,
+    stored_then_deleted: stored_then_deleted_global,
+    deleted_then_stored: deleted_then_stored_global,
+}
+
+
+@pytest.mark.parametrize("there", [(1, 1), (1, 0), (0, 1), (0, 0)], ids=str)
+@pytest.mark.parametrize("fn", WAYS)
+@pytest.mark.parametrize(
+    "make", [a_class, a_watched_class, a_heir, an_object, an_object_with_slots, a_module, the_globals]
+)
+def test_what_is_deleted_has_to_be_there(make, fn, there):
+    """An entry made where the attribute was (or wasn't) there serves no call where it isn't (or is)."""
+    fn = WAYS[fn] if make is the_globals else fn
+    compiled, x = dynacheck.compile(fn, backend="eager"), torch.ones(3)
+    dynacheck.reset()
+    wanted, found = [], []
+    with dynacheck.observe() as report:
+        for run, results in ((fn, wanted), (compiled, found)):
+            owner = make()
+            for present in there:
+                put(owner, present)
+                results.append(called(run, x, owner))
+    put(globals(), True)
+    assert found == wanted
+    assert report.cache_entries or report.skipped
