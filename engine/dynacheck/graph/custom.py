@@ -71,5 +71,20 @@ def custom_function(
     return results
 
 
+def register_hook(tensor: torch.Tensor, body: Callable[..., Any], *captured: Any) -> torch.Tensor:
+    """Register a hook whose body is a graph on a tensor that another graph makes.
+
+    Args:
+        tensor: the tensor.
+        body: takes the gradient and what is captured; returns what replaces the gradient, or None.
+        *captured: what `body` gets after the gradient.
+
+    Returns:
+        The tensor.
+    """
+    tensor.register_hook(lambda grad: body(grad, *captured))
+    return tensor
+
+
 ONCE = once_differentiable(lambda ctx: None).__code__
 """The code of what `once_differentiable` returns."""

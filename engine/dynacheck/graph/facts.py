@@ -249,9 +249,10 @@ class TensorRef:
         base: the tensor this is a view of (never itself a view), or None if it is no view or the base was not
             met.
         fake: the fake tensor standing for it in an attempt with symbols, or None.
+        recipe: how it was made, for a number made of Python's numbers (`numbers.py`).
     """
 
-    __slots__ = ("__weakref__", "base", "facts", "fake", "storage")
+    __slots__ = ("__weakref__", "base", "facts", "fake", "recipe", "storage")
 
     def __init__(
         self, facts: TensorFacts, storage: Storage | None = None, base: TensorRef | None = None
@@ -262,6 +263,7 @@ class TensorRef:
         self.storage = storage
         self.base = base
         self.fake: torch.Tensor | None = None
+        self.recipe: tuple[Any, Any, dict[str, Any]] | None = None
         storage.members.append(self)
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import torch
 
-from dynacheck.graph import fromfacts, plans
+from dynacheck.graph import fromfacts, numbers, plans
 from dynacheck.graph.facts import Storage, TensorRef
 from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.plans import Plan
@@ -121,8 +121,28 @@ class Oracle:
         """
         if _modes():
             with without_function_modes():
-                return self._lookup(op, target, args, kwargs, env)
-        return self._lookup(op, target, args, kwargs, env)
+                return self._told(op, target, args, kwargs, env)
+        return self._told(op, target, args, kwargs, env)
+
+    def _told(
+        self,
+        op: Op,
+        target: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any] | None,
+        env: SymbolicEnv | None,
+    ) -> Any:
+        """`call`, with no user mode on: again with numbers where the operator needs those of tensors made of numbers."""
+        try:
+            found = self._lookup(op, target, args, kwargs, env)
+        except DataDependent as error:
+            known = None if error.size else numbers.replaced(args, kwargs)
+            if known is None:
+                raise
+            return self._lookup(op, target, *known, env)
+        if type(found) is TensorRef and not found.facts.shape:
+            numbers.note(found, target, args, kwargs)
+        return found
 
     def _lookup(
         self,
@@ -132,7 +152,7 @@ class Oracle:
         kwargs: dict[str, Any] | None,
         env: SymbolicEnv | None,
     ) -> Any:
-        """`call`, with no user mode on."""
+        """What the memo, or the symbolic environment, says."""
         refs: list[TensorRef] = []
         key: list[Any] = [target]
         add = key.append

@@ -87,6 +87,8 @@ class GraphRecorder:
         writers: its nodes that write to tensors.
         raisers: its nodes that may raise because of values.
         caught: whether it has an operator whose exception the frame may catch.
+        asked: whether the frame asked for sizes that are symbols, or calculated with symbols.
+        asked: whether the frame asked for sizes that are symbols, or calculated with symbols.
         modules: the functions that operators of the graph take, as graphs, by attribute.
     """
 
@@ -96,6 +98,7 @@ class GraphRecorder:
         self.writers: list[torch.fx.Node] = []
         self.raisers: list[torch.fx.Node] = []
         self.caught = False
+        self.asked = False
         self._inputs: dict[Node, torch.fx.Node] = {}
         self._symbols: dict[Any, torch.fx.Node] = {}  # by sympy expression
         self._sized: dict[Any, tuple[torch.fx.Node, int]] = {}  # results whose sizes symbols are
@@ -390,7 +393,7 @@ class GraphRecorder:
         inputs = self._drop_unused()
         captured = CapturedGraph(graph, inputs, self.env, self._examples, self.modules)
         captured.writers, captured.raisers = _callers(self.writers), _callers(self.raisers)
-        captured.caught = self.caught
+        captured.caught, captured.asked = self.caught, self.asked
         return captured
 
     def _drop_unused(self) -> list[tuple[torch.fx.Node, GraphInput, Any]]:
@@ -482,6 +485,7 @@ class CapturedGraph:
         writers: its nodes that write to tensors.
         raisers: its nodes that may raise because of values.
         caught: whether it has an operator whose exception the frame may catch.
+        asked: whether the frame asked for sizes that are symbols, or calculated with symbols.
         modules: what the graph's `get_attr` nodes take.
     """
 
@@ -498,6 +502,7 @@ class CapturedGraph:
         self.writers: tuple[torch.fx.Node, ...] = ()
         self.raisers: tuple[torch.fx.Node, ...] = ()
         self.caught = False
+        self.asked = False
         self.placeholders = [node for node, _, _ in inputs]
         self.inputs: list[GraphInput] = [spec for _, spec, _ in inputs]
         self.values: list[Any] = [value for _, _, value in inputs]
@@ -518,8 +523,10 @@ class CapturedGraph:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the graph computes nothing."""
-        return not any(n.op in ("call_function", "call_method", "call_module") for n in self.graph.nodes)
+        """Whether the graph computes nothing, not even for a moment: sizes that were asked for are operations to torch."""
+        (output,) = self.graph.find_nodes(op="output")
+        works = any(n.op in ("call_function", "call_method", "call_module") for n in self.graph.nodes)
+        return not (works or output.args[0] or self.asked)
 
     def places(self) -> dict[Node, int]:
         """Where the values at the inputs' nodes are in what the hook hands over: its length is that of the tuple."""

@@ -9,6 +9,8 @@ import typing
 from collections.abc import Callable
 from typing import Any, Final
 
+import torch
+
 from dynacheck import interop
 from dynacheck.guards import Is
 from dynacheck.handlers.folding import fold_call, folds
@@ -33,6 +35,7 @@ from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.results import fold, python_value
 from dynacheck.variables.sequences import ListVariable, TupleVariable, sort
 from dynacheck.variables.symbolic import SymNumberVariable
+from dynacheck.variables.tensor import TensorVariable
 from dynacheck.versions import PY312
 
 Arg = VariableTracker
@@ -128,7 +131,7 @@ def _extreme(
         _plain(tx, f"{fn.__name__}() with a key", *keys)
     else:
         keys = items
-        symbolic = _symbolic_extreme(tx, fn, items)
+        symbolic = _symbolic_extreme(tx, fn, items) or _tensor_extreme(tx, fn, op, items)
         if symbolic is not None:
             return symbolic
     best = 0
@@ -151,6 +154,45 @@ def _symbolic_extreme(tx: Tracer, fn: Any, items: list[VariableTracker]) -> Vari
             result = symbol.call_math(tx, fn, [result, item])
         else:
             result = fold(tx, fn, result.as_constant(tx), item.as_constant(tx))
+    return result
+
+
+def _tensor_extreme(tx: Tracer, fn: Any, op: str, items: list[VariableTracker]) -> VariableTracker | None:
+    """`max` of tensors that hold one number each, perhaps with numbers of their kind: a tensor, as torch has it.
+
+    With floats the comparison decides, as in Python: `torch.maximum` spreads nan, and gradients where both are equal.
+    """
+    tensors = [i for i in items if isinstance(i, TensorVariable)]
+    dtypes = {t.ref.facts.dtype for t in tensors}
+    dtype = next(iter(dtypes), torch.bool)
+    numbers = (int, float) if dtype.is_floating_point else (int,)
+    if (
+        not tensors
+        or len(dtypes) > 1
+        or dtype is torch.bool
+        or dtype.is_complex
+        or any(t.ref.facts.shape or t.ref.facts.cls is not torch.Tensor for t in tensors)
+        or not all(
+            isinstance(i, TensorVariable) or (i.is_constant() and type(i.as_constant(tx)) in numbers)
+            for i in items
+        )
+    ):
+        return None
+    result = items[0]
+    for item in items[1:]:
+        of_tensors = [isinstance(i, TensorVariable) for i in (result, item)]
+        if not any(of_tensors):
+            result = fold(tx, fn, result.as_constant(tx), item.as_constant(tx))
+        elif dtype.is_floating_point:
+            result = tx.call(
+                tx.object(torch.where), [abstract.richcompare(tx, op, item, result), item, result]
+            )
+        elif all(of_tensors):
+            result = tx.call(tx.object(torch.maximum if fn is max else torch.minimum), [result, item])
+        else:
+            tensor, bound = (result, item) if of_tensors[0] else (item, result)
+            result = tx.call(tx.object(torch.clamp), [tensor], {"min" if fn is max else "max": bound})
+        result = result.realize(tx)
     return result
 
 

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from dynacheck import interop
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import LOGGING_CALL, SKIPPED_CALL
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
+from dynacheck.variables.loggers import is_ignored
 from dynacheck.variables.randoms import RandomVariable, call_generator
 from dynacheck.variables.results import python_value
 
@@ -20,18 +20,10 @@ Arg = VariableTracker
 _LEVELS: Final = ("debug", "info", "warning", "error", "exception", "critical", "log")
 
 
-def _is_ignored(function: Callable[..., Any]) -> bool:
-    """Whether the user told torch to drop calls of a logging function while compiling."""
-    return any(
-        function in interop.torch_config(name, ())
-        for name in ("ignore_logging_functions", "ignore_logger_methods")
-    )
-
-
 def _logs(function: Callable[..., Any], name: str) -> None:
     @handles(function, lazy=True)
     def call(tx: Tracer, *args: Arg, **kwargs: Arg) -> VariableTracker:
-        if _is_ignored(function):
+        if is_ignored(function):
             return tx.constant(None)
         return tx.break_(LOGGING_CALL, call=f"{name}()")
 

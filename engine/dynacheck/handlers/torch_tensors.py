@@ -9,10 +9,13 @@ from typing import Any, Final
 import torch
 
 from dynacheck import config, reasons
+from dynacheck.graph.custom import register_hook
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, UnsupportedOperator
+from dynacheck.graph.subgraphs import union
+from dynacheck.graph.throwaway import on_its_own
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
-from dynacheck.variables.hooks import TensorHookVariable
+from dynacheck.variables.hooks import GraphHookVariable, TensorHookVariable
 from dynacheck.variables.iterators import IndexIterator
 from dynacheck.variables.sequences import ListVariable, SequenceVariable, TupleVariable
 from dynacheck.variables.symbolic import SymNumberVariable
@@ -29,6 +32,8 @@ READS_VALUE: Final = frozenset({
     "__format__", "numpy", "__array__", "data_ptr", "is_nonzero", "equal", "storage", "untyped_storage",
 })  # fmt: skip
 BACKWARD: Final = frozenset({"backward"})
+OF_A_GRADIENT: Final = "strides are those of a gradient"
+"""In a tracer's state: a hook is interpreted, and autograd chooses the strides of what it gets."""
 _DUNDERS: Final[dict[str, str]] = {
     "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__floordiv__": "//", "__mod__": "%",
     "__pow__": "**", "__matmul__": "@", "__and__": "&", "__or__": "|", "__xor__": "^", "__lshift__": "<<",
@@ -110,6 +115,8 @@ def metadata(
     kwargs: dict[str, VariableTracker],
 ) -> VariableTracker:
     """A method whose answer is in the tensor's metadata."""
+    if name in ("stride", "is_contiguous") and OF_A_GRADIENT in tx.state:
+        tx.break_(reasons.UNKNOWN_CALL, what=f"Tensor.{name}, which gradients tell when they are there,")
     if name == "size" and not args and not kwargs:
         return tx.size_of(tensor)
     if name == "__len__":
@@ -207,18 +214,40 @@ def _hook(method: str) -> None:
     def register(
         tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
-        ref = tensor.ref
-        if (
-            len(args) != 1
-            or kwargs
-            or tensor.node is None
-            or not ref.facts.requires_grad
-            or ref.storage.written
-        ):
+        facts = tensor.ref.facts
+        if len(args) != 1 or kwargs or not facts.requires_grad:
+            tx.break_(reasons.BACKWARD_CALL, call=f"Tensor.{method}()")
+        if tensor.node is None and method == "register_hook" and tensor.is_made_in(tx.graph.graph):
+            return _hook_of_graph(tx, tensor, args[0])
+        if tensor.node is None or tensor.ref.storage.written:
             tx.break_(reasons.BACKWARD_CALL, call=f"Tensor.{method}()")
         handle = TensorHookVariable(tensor, method, args[0].realize(tx))
         tx.effects.mutated(handle)
         return handle
+
+
+def _hook_of_graph(tx: Tracer, tensor: TensorVariable, hook: VariableTracker) -> VariableTracker:
+    """A hook on a tensor that the graph makes: the graph registers it, as a graph of its own."""
+    grad = on_its_own(tensor.ref.facts.replace(requires_grad=False, is_leaf=True, view=None))
+    previous = torch.is_grad_enabled()
+    try:
+        with tx.function_graph(hook) as recorder:
+            torch._C._set_grad_enabled(False)
+            tx.state[OF_A_GRADIENT] = True
+            result = tx.call(hook, [tx.wrap_result(recorder.argument("grad"), grad)]).realize(tx)
+            if not isinstance(result, TensorVariable) and not abstract.is_none(tx, result):
+                tx.break_(reasons.BACKWARD_CALL, call="Tensor.register_hook()")
+            recorder.close(result.as_proxy(tx) if isinstance(result, TensorVariable) else None)
+    finally:
+        torch._C._set_grad_enabled(previous)
+        tx.state.pop(OF_A_GRADIENT, None)
+    if recorder.has_own_symbols:
+        tx.break_(reasons.BACKWARD_CALL, call="Tensor.register_hook()")
+    lifted = union([recorder])
+    body = recorder.module(lifted, "hook_body")
+    module = tx.graph.add_module("hook_body", body, recorder)
+    tensor.move(tx.graph_call(register_hook, [tensor.as_proxy(tx), module, *lifted]))
+    return GraphHookVariable()
 
 
 for _method in ("register_hook", "register_post_accumulate_grad_hook"):

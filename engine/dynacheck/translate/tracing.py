@@ -454,9 +454,9 @@ class Tracing(Tracer):
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             if node is not None:
                 self.attempt.graph.define(value, node)
-            return SymNumberVariable(value)
+            return self._number(value)
         if isinstance(value, torch.Size):
-            return SizeVariable([self.constant(v) if type(v) is int else SymNumberVariable(v) for v in value])
+            return SizeVariable([self._number(v) for v in value])
         if isinstance(value, (tuple, list)):
             return self._wrap_sequence(node, value)
         return self.constant(value)
@@ -529,11 +529,13 @@ class Tracing(Tracer):
 
     def _number(self, value: Any) -> VariableTracker:
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            self.attempt.graph.asked = True
             return SymNumberVariable(value)
         return ConstantVariable(value)
 
     def evaluate_symbolic(self, target: Callable[..., Any], operands: list[Any]) -> Any:
         """An operation on symbols and numbers, by the symbolic environment."""
+        self.attempt.graph.asked = True
         try:
             return target(*operands)
         except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:

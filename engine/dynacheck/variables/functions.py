@@ -322,6 +322,9 @@ class UserFunctionVariable(CallableVariable):
             if self.annotations is None:
                 self.annotations = tx.constant({})
             return self.annotations
+        elif name == "__defaults__":
+            values = self.positional_defaults(tx)
+            return tx.tuple_of(values) if values else tx.constant(None)
         elif name == "__type_params__" and hasattr(
             _SAMPLE, name
         ):  # a function with some isn't made in a frame

@@ -108,6 +108,16 @@ class TensorHookVariable(VariableTracker):
         to.pop()
 
 
+class GraphHookVariable(VariableTracker):
+    """The handle of a hook that the graph registers, on a tensor made in it."""
+
+    __slots__ = ()
+    python_type = RemovableHandle
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        raise CantRebuild("the handle of a hook on a tensor made in the frame")
+
+
 def _register(tensor: torch.Tensor, method: str, hook: Any) -> RemovableHandle:
     handle: RemovableHandle = getattr(tensor, method)(hook)
     return handle

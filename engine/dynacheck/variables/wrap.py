@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import logging
 import threading
 import types
 import weakref
@@ -31,6 +32,7 @@ from dynacheck.variables.functions import (
     ObjectVariable,
     UserFunctionVariable,
 )
+from dynacheck.variables.loggers import LoggerVariable
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.optimizers import OptimizerVariable
@@ -300,4 +302,6 @@ def wrap_user_object(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     if instance_dict(value) is value:
         tx.break_(reasons.UNKNOWN_VALUE, what=cls.__name__, why="it is its own __dict__")
     tx.guard(node, TypeIs(cls))
+    if issubclass(cls, logging.Logger):
+        return LoggerVariable(cls, value, node)
     return UserObjectVariable(cls, value, node, tx.builtin_base(node, value))

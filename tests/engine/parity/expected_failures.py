@@ -76,6 +76,7 @@ AS_TORCH: dict[str, str] = {
     "optimizer_nadam": _IN_FLOAT32,
     "train_adam": _IN_FLOAT32,
     "28_mark_dynamic_specialized": "a mark that can't hold is an error",
+    "tensors_largest_of_a_number": "a number that is larger than a tensor comes back as a tensor",
     "cond_returns_its_input": CAPTURED_WHOLE,
     "cond_writes_to_its_input": CAPTURED_WHOLE,
     "cond_has_a_side_effect": CAPTURED_WHOLE,

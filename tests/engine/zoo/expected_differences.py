@@ -13,10 +13,6 @@ EXPECTED_FAILURES: dict[tuple[str, bool], str] = {
     **both("mamba", "associative_scan isn't modelled"),
     **both("falcon_mamba", "associative_scan isn't modelled"),
     **both(
-        "longformer", "logging breaks in the helper that logs, not at its call; sizes from torch.div of ints"
-    ),
-    **both("led", "logging breaks in the helper that logs, not at its call; sizes from torch.div of ints"),
-    **both(
         "switch_transformers", "Module.to inside of forward breaks; a loop over nonzero() splits elsewhere"
     ),
     ("encodec", False): "padding sized by a buffer's value and a recurrent layer: frames are split elsewhere",

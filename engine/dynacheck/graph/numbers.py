@@ -1,0 +1,107 @@
+"""Tensors of one number that the trace makes of Python's numbers: their values, where an operator needs them.
+
+`torch.tensor(4)`, and arithmetic on such tensors, depends on nothing that a call could change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+
+from dynacheck.graph.facts import TensorRef
+
+Recipe = tuple[Any, Sequence[Any], dict[str, Any]]
+
+_SOURCES: Final = frozenset((torch.tensor, torch.as_tensor, torch.asarray))
+_ARITHMETIC: Final = frozenset(
+    (
+        *("add", "sub", "subtract", "mul", "multiply", "div", "divide", "truediv", "true_divide", "floordiv"),
+        *(
+            "floor_divide",
+            "mod",
+            "remainder",
+            "fmod",
+            "pow",
+            "neg",
+            "negative",
+            "abs",
+            "absolute",
+            "sign",
+            "square",
+        ),
+        *(
+            "maximum",
+            "minimum",
+            "clamp",
+            "ceil",
+            "floor",
+            "round",
+            "trunc",
+            "long",
+            "int",
+            "to",
+            "clone",
+            "detach",
+        ),
+    )
+)
+
+
+def note(made: TensorRef, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None) -> None:
+    """Remember how a result without dimensions was made, if its value can be told from that."""
+    if made.facts.device.type != "cpu" or made.facts.cls is not torch.Tensor:
+        return
+    values = (*args, *(kwargs or {}).values())
+    refs = [v for v in values if type(v) is TensorRef]
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    if all(r.recipe is not None for r in refs) if name in _ARITHMETIC else target in _SOURCES and not refs:
+        made.recipe = (target, args, kwargs or {})
+
+
+def replaced(args: Sequence[Any], kwargs: dict[str, Any] | None) -> tuple[list[Any], dict[str, Any]] | None:
+    """Arguments with Python's numbers for the tensors whose value can be told; None where there is none."""
+    before = (list(args), kwargs or {})
+    found = _numbers(before)
+    after: tuple[list[Any], dict[str, Any]] = _exchange(before, found)
+    return after if found else None
+
+
+def _numbers(value: Any) -> dict[int, Any]:
+    """Numbers of the tensors within, by their ids."""
+    if type(value) is TensorRef:
+        number = None if value.recipe is None else _evaluate(value)
+        return {} if number is None else {id(value): number.item()}
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return {key: number for item in items for key, number in _numbers(item).items()}
+
+
+def _exchange(value: Any, numbers: dict[int, Any]) -> Any:
+    if type(value) is TensorRef:
+        return numbers.get(id(value), value)
+    if isinstance(value, dict):
+        return {key: _exchange(item, numbers) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_exchange(item, numbers) for item in value)
+    return value
+
+
+def _evaluate(ref: TensorRef) -> torch.Tensor | None:
+    """The tensor itself; None if an operator wrote to it or to what it was made of, or a size went into it."""
+    if ref.recipe is None or ref.storage.written:
+        return None
+    target, args, kwargs = ref.recipe
+    values = []
+    for value in (*args, *kwargs.values()):
+        real = _evaluate(value) if type(value) is TensorRef else value
+        if (real is None and value is not None) or isinstance(
+            real, (torch.SymInt, torch.SymFloat, torch.SymBool)
+        ):
+            return None
+        values.append(real)
+    positional, named = values[: len(args)], dict(zip(kwargs, values[len(args) :]))
+    call = getattr(positional.pop(0), target) if isinstance(target, str) else target
+    with torch.inference_mode(False), torch.no_grad():
+        made: torch.Tensor = call(*positional, **named)
+    return made
