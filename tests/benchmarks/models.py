@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import logging
 import math
-import platform
 import sys
 import time
 import tracemalloc
@@ -29,16 +28,11 @@ from zoo import all_models  # noqa: E402
 from zoo_model import Model, compared, is_operator, leaves, seed  # noqa: E402
 
 PAGE = ROOT / "docs" / "reference" / "models.md"
-HEAD = """# Models
-
-What both engines capture of the models under `tests/engine/zoo`, at their first call in eval mode, and how long the
-first call takes with a backend that compiles nothing: best of {rounds}, after a warm-up, the engines in turn, on one
-thread. Sizes are small, since capture depends on the number of operators, not on theirs. "Hit" is what a call takes
-that existing entries serve, with graphs that give what they gave before: guards and rewritten code. "Peak" is the most
-memory that Python held in a first call.
-
-`tests/engine/zoo` compares the same models in eval and in training mode over three shapes: results, gradients,
-buffers and random numbers with eager, graphs, break places, recompiles and entries with `torch.compile`.
+TEXT = """What both engines capture of models of the zoo at their first call in eval mode, and how long that takes with
+a backend that compiles nothing: best of {rounds}, after a warm-up, the engines in turn, on one thread. Sizes are small:
+capture depends on the number of operators, not on theirs. "Hit" is what a call takes that existing entries serve, with
+graphs that give what they gave before: guards and rewritten code. "Peak" is the most memory that Python held in a first
+call. Where two numbers stand, the second is torch.compile's.
 """
 
 
@@ -207,12 +201,13 @@ def main() -> None:
     print(text)
     if arguments.write:
         head = ("", "graphs", "breaks", "operators", "ms", "torch, ms", "ratio", "hit, µs", "peak, MiB")
-        tables = [f"## {group}\n\n{page.table(head, rows)}\n" for group, rows in groups.items()]
-        where = f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}."
-        where = f"`python tests/benchmarks/models.py --write` on {where}"
-        note = "Where two numbers stand, the second is torch.compile's."
-        PAGE.write_text(
-            "\n".join([HEAD.format(rounds=arguments.rounds), text, note + "\n", *tables, where]) + "\n"
+        tables = [f"### {group}\n\n{page.table(head, rows)}" for group, rows in groups.items()]
+        page.write(
+            "First calls and hits",
+            "tests/benchmarks/models.py --write",
+            f"{TEXT.format(rounds=arguments.rounds)}\n{text}",
+            "\n\n".join(tables),
+            PAGE,
         )
 
 

@@ -24,7 +24,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def write(section: str, script: str, text: str, rows: str) -> None:
+def write(section: str, script: str, text: str, rows: str, where_to: Path = PAGE) -> None:
     """Put a section on the page, in place of its earlier form.
 
     Args:
@@ -32,14 +32,15 @@ def write(section: str, script: str, text: str, rows: str) -> None:
         script: the script that measures it.
         text: what is measured.
         rows: the table.
+        where_to: the page.
     """
     where = f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}"
     new = f"## {section}\n\n{text}\n\n{rows}\n\n`python {script}` on {where}.\n"
-    page = PAGE.read_text() if PAGE.exists() else HEAD
+    page = where_to.read_text() if where_to.exists() else HEAD
     found = re.search(rf"## {re.escape(section)}\n.*?(?=\n## |\Z)", page, re.DOTALL)
     page = page.replace(found.group(), new) if found else f"{page.rstrip()}\n\n{new}"
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(page.rstrip() + "\n")
+    where_to.parent.mkdir(parents=True, exist_ok=True)
+    where_to.write_text(page.rstrip() + "\n")
 
 
 def interleaved(sides: Sequence[Callable[[], float]], rounds: int) -> list[float]:

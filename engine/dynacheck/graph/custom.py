@@ -82,7 +82,7 @@ def register_hook(tensor: torch.Tensor, body: Callable[..., Any], *captured: Any
     Returns:
         The tensor.
     """
-    tensor.register_hook(lambda grad: body(grad, *captured))
+    tensor.register_hook(lambda grad: body(grad, *captured))  # type: ignore[no-untyped-call]
     return tensor
 
 

@@ -88,7 +88,9 @@ class GraphRecorder:
         raisers: its nodes that may raise because of values.
         caught: whether it has an operator whose exception the frame may catch.
         asked: whether the frame asked for sizes that are symbols, or calculated with symbols.
+        dispatched: whether `__torch_function__` of the classes of its tensors was asked already.
         asked: whether the frame asked for sizes that are symbols, or calculated with symbols.
+        dispatched: whether `__torch_function__` of the classes of its tensors was asked already.
         modules: the functions that operators of the graph take, as graphs, by attribute.
     """
 
@@ -99,6 +101,7 @@ class GraphRecorder:
         self.raisers: list[torch.fx.Node] = []
         self.caught = False
         self.asked = False
+        self.dispatched = False
         self._inputs: dict[Node, torch.fx.Node] = {}
         self._symbols: dict[Any, torch.fx.Node] = {}  # by sympy expression
         self._sized: dict[Any, tuple[torch.fx.Node, int]] = {}  # results whose sizes symbols are
@@ -245,6 +248,7 @@ class GraphRecorder:
         self.modules[f"{name}_{number}"] = module
         node = self.graph.create_node("get_attr", f"{name}_{number}", (), {})
         self.caught |= recorded.caught
+        self.dispatched |= recorded.dispatched
         if recorded.writers:
             self.writers.append(node)
         if recorded.raisers:
@@ -393,7 +397,7 @@ class GraphRecorder:
         inputs = self._drop_unused()
         captured = CapturedGraph(graph, inputs, self.env, self._examples, self.modules)
         captured.writers, captured.raisers = _callers(self.writers), _callers(self.raisers)
-        captured.caught, captured.asked = self.caught, self.asked
+        captured.caught, captured.asked, captured.dispatched = self.caught, self.asked, self.dispatched
         return captured
 
     def _drop_unused(self) -> list[tuple[torch.fx.Node, GraphInput, Any]]:
@@ -486,6 +490,7 @@ class CapturedGraph:
         raisers: its nodes that may raise because of values.
         caught: whether it has an operator whose exception the frame may catch.
         asked: whether the frame asked for sizes that are symbols, or calculated with symbols.
+        dispatched: whether `__torch_function__` of the classes of its tensors was asked already.
         modules: what the graph's `get_attr` nodes take.
     """
 
@@ -503,6 +508,7 @@ class CapturedGraph:
         self.raisers: tuple[torch.fx.Node, ...] = ()
         self.caught = False
         self.asked = False
+        self.dispatched = False
         self.placeholders = [node for node, _, _ in inputs]
         self.inputs: list[GraphInput] = [spec for _, spec, _ in inputs]
         self.values: list[Any] = [value for _, _, value in inputs]
@@ -523,7 +529,7 @@ class CapturedGraph:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the graph computes nothing, not even for a moment: sizes that were asked for are operations to torch."""
+        """Whether the graph computes nothing, not even for a moment: sizes asked for are operations to torch."""
         (output,) = self.graph.find_nodes(op="output")
         works = any(n.op in ("call_function", "call_method", "call_module") for n in self.graph.nodes)
         return not (works or output.args[0] or self.asked)

@@ -180,6 +180,13 @@ def check_leaves(value: Any, known: tuple[type, ...]) -> None:
         raise UnsupportedOperator(f"a result of type {type(value).__name__}")
 
 
+@contextmanager
+def _undispatched() -> Iterator[None]:
+    """Run a block with the Python dispatcher, and without asking subclasses of tensors: they were interpreted."""
+    with torch._C._EnablePythonDispatcher(), torch._C.DisableTorchFunctionSubclass():
+        yield
+
+
 def run_symbolic(op: str, target: Any, args: Sequence[Any], kwargs: dict[str, Any], env: SymbolicEnv) -> Any:
     """Run an operator on the fake tensors of an attempt with symbols.
 
@@ -200,7 +207,7 @@ def run_symbolic(op: str, target: Any, args: Sequence[Any], kwargs: dict[str, An
     """
     inference = torch.is_inference_mode_enabled()
     # The Python dispatcher runs C++ kernels that ask for sizes as numbers through decompositions that keep symbols.
-    with running(env.fake_mode), as_no_grad(), torch._C._EnablePythonDispatcher():
+    with running(env.fake_mode), as_no_grad(), _undispatched():
         fake_args = [map_structure(a, env.fake, TensorRef) for a in args]
         fake_kwargs = {k: map_structure(a, env.fake, TensorRef) for k, a in kwargs.items()}
         try:

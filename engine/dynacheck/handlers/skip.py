@@ -33,7 +33,8 @@ TORCH_FRAMES: Final = (
 """Parts of torch whose frames are translated like the user's."""
 
 TORCH_INLINED: Final = (
-        "_decomp", "_dynamo/_trace_wrapped_higher_order_op", "_functorch/autograd_function", "_functorch/eager_transforms",
+        "_decomp", "_dynamo/_trace_wrapped_higher_order_op",
+        "_functorch/autograd_function", "_functorch/eager_transforms",
         "_functorch/functional_call", "_functorch/pyfunctorch", "_functorch/vmap", "_functorch/apis", "_higher_order_ops",
         "_library/autograd", "_library/custom_ops", "_ops", "_prims", "_prims_common", "_refs", "_tensor",
         "amp/autocast_mode", "ao/nn", "autograd/function", "backends/cuda", "backends/mha", "cuda/amp/autocast_mode",

@@ -27,7 +27,13 @@ from dynacheck.variables.contexts import ContextVariable
 from dynacheck.variables.functions import ObjectVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, TupleVariable
-from dynacheck.variables.subclasses import DISABLED, SubclassTensorVariable, can_model, can_trace
+from dynacheck.variables.subclasses import (
+    Disabled,
+    SubclassTensorVariable,
+    WrapperVariable,
+    can_model,
+    can_trace,
+)
 from dynacheck.variables.tensor import TensorVariable
 from dynacheck.variables.walk import reachable
 
@@ -68,9 +74,8 @@ class _ObjectProbe:
 
 def is_overloaded(tx: Tracer, value: VariableTracker) -> bool:
     """Whether operations with a value go to its class."""
-    if isinstance(value, SubclassTensorVariable):
-        return value.overloads(tx)
-    return isinstance(value, UserObjectVariable) and value.overloads(tx)
+    kinds = (SubclassTensorVariable, WrapperVariable, UserObjectVariable)
+    return isinstance(value, kinds) and value.overloads(tx)
 
 
 def hook_of(cls: type) -> Any:
@@ -175,25 +180,12 @@ def _plainly(
 ) -> VariableTracker:
     """The operation without asking classes."""
     first = args[0] if args else None
-    with _Disabled(tx):
+    with Disabled(tx):
         if isinstance(first, TensorVariable) and op == "call_method":
             return first.call_method(tx, target, list(args[1:]), kwargs)
         if isinstance(first, TensorVariable) and target is getattr:
             return first.tp_getattro(tx, args[1].as_constant(tx))
         return tx.record(op, target, args, kwargs)
-
-
-class _Disabled:
-    """No dispatch to subclasses in the block."""
-
-    def __init__(self, tx: Tracer) -> None:
-        self.tx = tx
-
-    def __enter__(self) -> None:
-        self.tx.state[DISABLED] = self.tx.state.get(DISABLED, 0) + 1
-
-    def __exit__(self, *exception: object) -> None:
-        self.tx.state[DISABLED] -= 1
 
 
 def _converted(tx: Tracer, value: VariableTracker, cls: type, getter: Any = None) -> VariableTracker:
@@ -215,7 +207,7 @@ def subclassed(tx: Tracer, value: TensorVariable, cls: type) -> VariableTracker:
     if cls is torch.Tensor and plain is value:
         return plain
     if plain is not value or plain.node is not None:
-        with _Disabled(tx):
+        with Disabled(tx):
             plain = tx.record("call_function", torch.ops.aten.alias.default, [plain])  # type: ignore[assignment]
     return plain if cls is torch.Tensor else tx.subclassed(plain, cls)
 
@@ -303,7 +295,7 @@ def as_subclass(
     cls = abstract.python_class(args[0].realize(tx)) if len(args) == 1 and not kwargs else None
     if cls is None or not (can_model(cls) or cls is torch.Tensor):
         tx.break_(reasons.UNKNOWN_CALL, what="Tensor.as_subclass of this class")
-    with _Disabled(tx):  # another object, over the same data
+    with Disabled(tx):  # another object, over the same data
         made = tx.record("call_function", torch.ops.aten.alias.default, [tensor])
     assert isinstance(made, TensorVariable)
     return made if cls is torch.Tensor else tx.subclassed(made, cls)
@@ -323,11 +315,23 @@ def default_torch_function(
         found = abstract.python_class(other.realize(tx))
         if found is None or not issubclass(cls.value, found):
             return tx.constant(NotImplemented)
-    with _Disabled(tx):
+    with Disabled(tx):
         result = tx.call(func, given, named)
     if getattr(func, "value", None) in get_default_nowrap_functions():
         return result
     return _converted(tx, result, cls.value)
+
+
+@handles(torch._C._disabled_torch_function_impl)
+def disabled_torch_function(
+    tx: Tracer, func: VariableTracker, types: VariableTracker,
+    args: VariableTracker | None = None, kwargs: VariableTracker | None = None,
+) -> VariableTracker:  # fmt: skip
+    """What classes with a `__torch_dispatch__` have in place of `torch.Tensor.__torch_function__`."""
+    given = [] if args is None else abstract.iterate(tx, args)
+    named = {} if kwargs is None or abstract.is_none(tx, kwargs) else tx.string_items(kwargs)
+    with Disabled(tx):
+        return tx.call(func, given, named)
 
 
 class DisabledVariable(ContextVariable):
@@ -336,11 +340,11 @@ class DisabledVariable(ContextVariable):
     __slots__ = ()
 
     def enter(self, tx: Tracer) -> VariableTracker:
-        _Disabled(tx).__enter__()
+        Disabled(tx).__enter__()
         return tx.constant(None)
 
     def leave(self, tx: Tracer) -> None:
-        _Disabled(tx).__exit__()
+        Disabled(tx).__exit__()
 
     def enter_call(self) -> tuple[Any, tuple[Any, ...]]:
         return self.cls, ()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import linecache
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.fx import graph_module
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
@@ -60,6 +62,8 @@ class GraphHandOver:
             raise self._error(captured, f"raised {type(error).__name__}: {error}") from error
         if not callable(fn):
             raise self._error(captured, f"returned {type(fn).__name__}, which can't be called")
+        if captured.dispatched:
+            fn = _without_dispatch(fn)
         self.seconds = time.perf_counter() - started
         weakref.finalize(captured.gm, _forget_source, type(captured.gm)).atexit = False
         self.captured = captured
@@ -82,6 +86,16 @@ def _generated(fn: Any) -> Any:
         fn.__self__.real_recompile()
         return fn.__self__.forward
     return fn
+
+
+def _without_dispatch(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A graph that doesn't ask the classes of its tensors for `__torch_function__`: the program's was interpreted."""
+
+    def graph(*inputs: Any) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():
+            return fn(*inputs)
+
+    return graph
 
 
 def _forget_source(cls: type) -> None:

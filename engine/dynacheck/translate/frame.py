@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
+import importlib
 import sys
 import types
 from collections.abc import Iterator
@@ -544,6 +546,9 @@ class Frame(Calls):
             base = package.rsplit(".", depth - 1)[0] if depth > 1 else package
             full = f"{base}.{name}" if name else base
         wanted = fromlist.realize(self).as_constant(self)
+        if full not in sys.modules and full.startswith("torch."):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(full)  # a module of torch: the program sees no change
         module = sys.modules.get(full if wanted else full.partition(".")[0])
         if module is None or full not in sys.modules:
             self.break_(reasons.IMPORT, call=f"import {full}", why="the module is not imported yet")

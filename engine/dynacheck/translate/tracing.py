@@ -46,6 +46,8 @@ PYTHON_VALUES: Final = (bool, int, float, complex, str, torch.dtype, torch.devic
 """What an operator may return that a graph can't hold."""
 
 INDEXING = (operator.getitem, operator.setitem)
+OWN_OPERATORS = ("dynacheck.graph.custom", "dynacheck.graph.functional")
+"""Modules of what a graph calls for functions that were interpreted, with their operators' `__torch_function__`."""
 
 
 class Attempt:
@@ -176,7 +178,11 @@ class Tracing(Tracer):
     def _known(self, node: Node, value: Any, tracker: VariableTracker) -> VariableTracker:
         """The same object by another path: assume that it stays the same object."""
         first = tracker.node
-        if first is not None and first is not node:
+        if first is None:
+            wrap_value(
+                self, node
+            )  # met as what a handler or the interpreter knows: nothing was assumed of it yet
+        elif first is not node:
             if isinstance(tracker, (ObjectVariable, PythonModuleVariable, ConstantVariable)) or (
                 isinstance(tracker, UserFunctionVariable)
                 and first.guards
@@ -343,7 +349,7 @@ class Tracing(Tracer):
         function: Any = None,
     ) -> VariableTracker:
         kwargs = kwargs or {}
-        if self.attempt.function_modes:
+        if self.attempt.function_modes and getattr(target, "__module__", None) not in OWN_OPERATORS:
             return self.torch_function(op, target, args, kwargs)
         self.state.pop(TAKEN, None)
         known = args

@@ -22,6 +22,19 @@ DISABLED: Final = "torch function of subclasses disabled"
 """In a tracer's state: how often dispatch to subclasses is switched off."""
 
 
+class Disabled:
+    """No dispatch to subclasses in the block."""
+
+    def __init__(self, tx: Tracer) -> None:
+        self.tx = tx
+
+    def __enter__(self) -> None:
+        self.tx.state[DISABLED] = self.tx.state.get(DISABLED, 0) + 1
+
+    def __exit__(self, *exception: object) -> None:
+        self.tx.state[DISABLED] -= 1
+
+
 def as_plain(tensor: torch.Tensor) -> torch.Tensor:
     """The data of an object of a subclass, as a plain tensor (called by graphs)."""
     if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
@@ -45,26 +58,52 @@ def can_model(cls: type) -> bool:
 
 
 def can_trace(cls: Any) -> bool:
-    """Whether a class of tensors hands operators on to the tensors it is made of, by `__torch_dispatch__` alone."""
-    return is_wrapper(cls) and (
-        type_lookup(cls, "__torch_function__") is type_lookup(torch.Tensor, "__torch_function__")
-        or cls.__torch_function__ is torch._C._disabled_torch_function_impl
-    )
+    """Whether a class of tensors hands operators on to the tensors it is made of, by `__torch_dispatch__`."""
+    return is_wrapper(cls)
+
+
+def has_own_hook(cls: Any) -> bool:
+    """Whether a class has a `__torch_function__` of its own."""
+    hook = type_lookup(cls, "__torch_function__")
+    inherited = hook is type_lookup(torch.Tensor, "__torch_function__")
+    return not inherited and cls.__torch_function__ is not torch._C._disabled_torch_function_impl
 
 
 class WrapperVariable(TensorVariable):
     """A tensor made of others (a traceable wrapper): one value of the graph, whose class the fake tensors run.
 
-    Its own methods and attributes are operations of the graph, as in torch.
+    Its own methods and attributes are operations of the graph, as in torch. What the class's `__torch_function__` asks
+    for is interpreted; the graph then runs without asking again.
     """
 
     __slots__ = ()
+
+    def overloads(self, tx: Tracer) -> bool:
+        """Whether operations on it are dispatched to its class now."""
+        return has_own_hook(self.ref.facts.cls) and not tx.state.get(DISABLED)
+
+    def as_meta(self, tx: Tracer) -> Any:
+        if self.overloads(tx):
+            raise Overloaded
+        tx.graph.dispatched |= has_own_hook(self.ref.facts.cls)
+        return self.ref
+
+    def call_method(
+        self, tx: Tracer, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        inherited = type_lookup(self.ref.facts.cls, name) is type_lookup(torch.Tensor, name)
+        if inherited and self.overloads(tx):
+            return tx.torch_function("call_method", name, [self, *args], dict(kwargs))
+        with Disabled(tx):
+            return super().call_method(tx, name, args, kwargs)
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         raw: Any = type_lookup(self.ref.facts.cls, name)
         inherited = raw is type_lookup(torch.Tensor, name)
         if name in self.attrs or (inherited and raw is not ABSENT):
-            return super().tp_getattro(tx, name)
+            if name in self.attrs or callable(raw) or name == "__class__" or not self.overloads(tx):
+                return super().tp_getattro(tx, name)
+            return tx.torch_function("call_function", getattr, [self, tx.constant(name)], {})
         if self.node is not None and name in (instance_dict(self.node.peek()) or {}):
             return tx.wrap(self.node.child(DictAttr(name)))
         if isinstance(raw, FunctionType):
@@ -72,7 +111,8 @@ class WrapperVariable(TensorVariable):
         if raw is ABSENT and self.node is not None:
             return super().tp_getattro(tx, name)
         if raw is ABSENT or isinstance(raw, property):
-            return tx.record("call_function", getattr, [self, tx.constant(name)])
+            with Disabled(tx):
+                return tx.record("call_function", getattr, [self, tx.constant(name)])
         self.unmodelled(tx, f"the attribute {name!r}")
 
 

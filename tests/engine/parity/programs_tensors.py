@@ -176,3 +176,14 @@ def logger_methods(x):
     log.parity_plain("text")
     y = y * 2
     return y if log.isEnabledFor(logging.DEBUG) else y + 2
+
+
+# -- a function that the frame knows by itself before it looks at an argument
+
+
+@on(
+    lambda: [(torch.ones(2), fn, 3) for fn in (torch.Tensor.mul, torch.Tensor.add, torch.Tensor.mul)],
+    torch_differs="the argument isn't guarded",
+)
+def argument_among_known_functions(x, fn, n):
+    return fn(x, n) + 1 if fn in (torch.mul, torch.Tensor.mul) else fn(x, n)

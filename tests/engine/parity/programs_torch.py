@@ -135,6 +135,13 @@ def flexible_attention(q, k, v, bias):
     return biased, flex_attention(q, k, v, block_mask=CAUSAL)
 
 
+@on(lambda: [(torch.randn(1, 2, 16, 8),)] * 2)
+def block_mask_made_in_the_frame(q):
+    window = q.shape[2] // 4
+    made = create_block_mask(lambda b, h, i, j: (i - j).abs() < window, None, None, 16, 16, device="cpu")
+    return flex_attention(q, q, q, block_mask=made)
+
+
 def differentiated(fn, tc):
     compiled = tc(fn)
 

@@ -173,3 +173,44 @@ def _():
 def _():
     torch.manual_seed(0)
     return Layer(two(2, 3), trained=True), [(torch.ones(4, 3),), (torch.randn(4, 3),)]
+
+
+class Hooked(TwoTensor):
+    """Adds one to what it is multiplied with, so that a class asked twice is noticed."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func in (torch.mul, torch.Tensor.mul):
+            args = (args[0], args[1] + 1)
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+
+class Handed(TwoTensor):
+    """Hands on to what a class with a `__torch_dispatch__` has."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def hooked(cls, *shape):
+    return cls(torch.ones(*shape), torch.zeros(*shape))
+
+
+def _asked(name, fn, cls, *more, **figures):
+    calls = lambda: [(hooked(cls, n, 3), *more) for n in (2, 4, 5)]  # noqa: E731
+    _row(f"asked_{name}", fn, calls, **{"graphs": 2, "recompiles": 1, **figures})
+
+
+def torn(x):
+    """Parts of results, as the frame may go on with them: comparing wrappers would ask their class again."""
+    y = x.mul(2).add(1)
+    return y.a, y.b
+
+
+_asked("method", torn, Hooked)
+_asked("handed_on", torn, Handed)
+_asked("isinstance", lambda x: (x.mul(2) if isinstance(x.add(1), TwoTensor) else x).a, Hooked)
+_asked("sizes", lambda x: x.a * x.shape[0], Hooked)
+_asked("function", lambda x: F.linear(x, x.a).b, Hooked)

@@ -1,8 +1,9 @@
 """Prints how far the bundled engine agrees with eager and with torch.compile, model by model.
 
-    python tests/engine/zoo/table.py [NAME ...] [--verbose] [--eval | --train] [--no-torch]
+    python tests/engine/zoo/table.py [NAME ...] [--verbose] [--eval | --train] [--no-torch] [--write]
 
-Columns are graphs/break places/recompiles/entries.
+Columns are graphs/break places/recompiles/entries, torch's first. ``--write`` puts a table of what ran, of all models in
+eval mode if nothing else is said, on docs/reference/models.md.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ import pickle
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE), str(HERE.parent)]
+sys.path += [str(HERE), str(HERE.parent), str(HERE.parents[1] / "benchmarks")]
+PAGE = HERE.parents[2] / "docs" / "reference" / "models.md"
 for root in (HERE.parents[2], HERE.parents[2] / "engine"):
     sys.path.append(str(root))
 
 
-def show(model: object, training: bool, arguments: argparse.Namespace) -> bool:
-    """Run one model in one mode and print its line; returns whether all agree."""
+def show(model: object, training: bool, arguments: argparse.Namespace, rows: list[tuple]) -> bool:
+    """Run one model in one mode, print its line and add what it gave to the rows; returns whether all agree."""
     import zoo_model
     from parity.engines import ENGINES
     from zoo import disagreements
@@ -46,6 +49,9 @@ def show(model: object, training: bool, arguments: argparse.Namespace) -> bool:
         text = str(raised).strip() or " "
         found, error = [f"{type(raised).__name__}: {text.splitlines()[0]}"], traceback.format_exc(limit=-8)
     figures = [run.figures.short() for run in runs] + ["-", "-"]
+    if len(runs) == 2:
+        right = not zoo_model.differences(eager, runs[1], model.tolerance)
+        rows.append((model, training, *runs, right, not found))
     name = f"{model.name} {'train' if training else 'eval'}"
     print(
         f"{name:34.34} {figures[0]:>11} {figures[1]:>11} {time.perf_counter() - started:6.1f}s  ",
@@ -63,13 +69,81 @@ def show(model: object, training: bool, arguments: argparse.Namespace) -> bool:
     return not found
 
 
+TEXT = """Every model of the zoo: three calls of different shapes, captured with a backend that compiles nothing.
+"Right" is whether results, buffers and random numbers are eager's. Where two numbers stand, the second is torch's;
+`why` is the reason that `tests/engine/zoo/expected_differences.py` has for it.
+
+{works} of {n} models give eager's results ({works_share:.0%}), {whole} of them as whole graphs without a break
+({whole_share:.0%}; torch.compile {whole_torch}). {breaks:.2f} places break per model (torch.compile {breaks_torch:.2f}),
+{graphs:.2f} graphs are made per model over the three shapes ({graphs_torch:.2f}), with {operators:.0f} operators in the
+first ({operators_torch:.0f}). All figures agree with torch.compile's on {agree} models.
+"""
+
+
+def summary(rows: list[tuple]) -> str:
+    """The sentences above the table."""
+    n = len(rows)
+    theirs, ours = [row[2] for row in rows], [row[3] for row in rows]
+
+    def per_model(runs: list, count: Callable) -> float:
+        return sum(map(count, runs)) / n
+
+    def whole(runs: list) -> int:
+        return sum(not run.figures.places and run.figures.graphs > 0 for run in runs)
+
+    named = {}
+    for suffix, runs in (("", ours), ("_torch", theirs)):
+        named[f"breaks{suffix}"] = per_model(runs, lambda run: len(run.figures.places))
+        named[f"graphs{suffix}"] = per_model(runs, lambda run: run.figures.graphs)
+        named[f"operators{suffix}"] = per_model(runs, lambda run: sum(run.operators[:1]))
+        named[f"whole{suffix}"] = whole(runs)
+    works = sum(row[4] for row in rows)
+    return TEXT.format(
+        n=n,
+        works=works,
+        works_share=works / n,
+        whole_share=named["whole"] / n,
+        agree=sum(row[5] for row in rows),
+        **named,
+    )
+
+
+def write(rows: list[tuple]) -> None:
+    """Put the table on the page, in place of its earlier form."""
+    import page
+    from expected_differences import EXPECTED_FAILURES, OTHER_OPERATORS
+
+    def both(one: int, other: int) -> str:
+        return str(one) if one == other else f"{one} / {other}"
+
+    lines = []
+    for model, training, theirs, ours, right, _ in rows:
+        figures = [
+            both(getattr(ours.figures, key), getattr(theirs.figures, key))
+            for key in ("graphs", "recompiles", "entries")
+        ]
+        figures.insert(1, both(len(ours.figures.places), len(theirs.figures.places)))
+        figures.append(both(sum(ours.operators[:1]), sum(theirs.operators[:1])))
+        why = EXPECTED_FAILURES.get((model.name, training), OTHER_OPERATORS.get(model.name, ""))
+        name = f"{model.name}, training" if training else model.name
+        lines.append((name, model.group, "yes" if right else "no", *figures, why))
+    head = ("", "group", "right", "graphs", "breaks", "recompiles", "entries", "operators", "why")
+    page.write(
+        "All models",
+        "tests/engine/zoo/table.py --eval --write",
+        summary(rows).rstrip(),
+        page.table(head, lines),
+        PAGE,
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*")
     parser.add_argument("--keep", help="a folder that keeps torch's runs for the next time")
-    for option in ("verbose", "eval", "train", "no-torch"):
+    for option in ("verbose", "eval", "train", "no-torch", "write"):
         parser.add_argument(f"--{option}", action="store_true")
     arguments = parser.parse_args()
 
@@ -79,6 +153,7 @@ def main() -> int:
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
     agreeing = total = 0
+    rows: list[tuple] = []
     for model in all_models():
         if arguments.names and not any(name in model.name or name == model.group for name in arguments.names):
             continue
@@ -86,8 +161,12 @@ def main() -> int:
             if (training and (arguments.eval or not model.training)) or (not training and arguments.train):
                 continue
             total += 1
-            agreeing += show(model, training, arguments)
+            agreeing += show(model, training, arguments, rows)
     print(f"{agreeing} of {total} agree")
+    if rows:
+        print(summary(rows))
+    if arguments.write:
+        write(rows)
     return 0 if agreeing == total else 1
 
 
