@@ -10,8 +10,6 @@ def both(name: str, why: str) -> dict[tuple[str, bool], str]:
 
 # Not yet: (name, training) -> why. Strict: one that agrees fails.
 EXPECTED_FAILURES: dict[tuple[str, bool], str] = {
-    **both("mamba", "associative_scan isn't modelled"),
-    **both("falcon_mamba", "associative_scan isn't modelled"),
     **both(
         "switch_transformers", "Module.to inside of forward breaks; a loop over nonzero() splits elsewhere"
     ),
@@ -21,6 +19,8 @@ EXPECTED_FAILURES: dict[tuple[str, bool], str] = {
 
 # Agrees, but for the number of operators in the graph: name -> why.
 OTHER_OPERATORS: dict[str, str] = {
+    "mamba": "torch.func's transforms are one operator each, where torch has their steps",
+    "falcon_mamba": "torch.func's transforms are one operator each, where torch has their steps",
     "quantizer": "an autograd.Function is one operator, where torch has a subgraph and its inputs and items",
     "policy_distribution": "broadcasting that changes nothing gives the tensor itself, not an item of the result",
 }
