@@ -178,10 +178,8 @@ class Tracing(Tracer):
     def _known(self, node: Node, value: Any, tracker: VariableTracker) -> VariableTracker:
         """The same object by another path: assume that it stays the same object."""
         first = tracker.node
-        if first is None:
-            wrap_value(
-                self, node
-            )  # met as what a handler or the interpreter knows: nothing was assumed of it yet
+        if first is None:  # met as what a handler or the interpreter knows: nothing was assumed of it yet
+            wrap_value(self, node)
         elif first is not node:
             if isinstance(tracker, (ObjectVariable, PythonModuleVariable, ConstantVariable)) or (
                 isinstance(tracker, UserFunctionVariable)

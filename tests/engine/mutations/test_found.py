@@ -1,6 +1,7 @@
 """What the loops over changes and histories found, one by one."""
 
 import collections
+import math
 
 import dynacheck
 import pytest
@@ -258,3 +259,39 @@ def test_a_modules_own_call_is_called():
             return super().__call__(x) * times
 
     assert outcomes(lambda x, obj: obj(x), [(nothing, (X, Own()))] * 2) == ["miss", "hit"]
+
+
+def helper(x):
+    return x
+
+
+KNOWN = [
+    abs, helper, int, Module, math.sqrt, torch.relu, torch.float32, torch, Module.__init__, str.join, (), None,
+    ..., NotImplemented, torch.strided, torch.device("cpu"), object.__init__, collections.OrderedDict,
+]  # fmt: skip
+
+
+def handed_on(x, given):
+    y = x + 1
+    return given, abs, y
+
+
+def met_before(x, given):
+    y = x + 1
+    met = [
+        abs, helper, int, Module, math.sqrt, torch.relu, torch.float32, torch, Module.__init__, str.join, (), None,
+        ..., NotImplemented, torch.strided, object.__init__, collections.OrderedDict,
+    ]  # fmt: skip
+    return given, given is met[0], met, y
+
+
+@pytest.mark.parametrize("fn", [handed_on, met_before])
+@pytest.mark.parametrize("first", KNOWN, ids=[str(i) for i in range(len(KNOWN))])
+def test_what_is_handed_on_is_guarded_though_the_frame_knows_it(fn, first):
+    """An argument that is a builtin, or another object that needs no source, which the frame also names."""
+    for second in KNOWN:
+        dynacheck.reset()
+        compiled = dynacheck.compile(fn, backend="eager")
+        assert compiled(X, first)[0] is first
+        found = compiled(X, second)
+        assert found[0] is second and found[1] == fn(X, second)[1]
