@@ -265,8 +265,9 @@ static inline const char *tensor_meta(PyObject *v) {
 static inline int tensor_requires_grad(PyObject *v) {
     if (tensor_places.grad_meta == 0) return tensor_places.requires_grad(tensor_impl(v));
     const char *meta = tensor_meta(v);
-    return meta != NULL &&
-           (meta[tensor_places.grad_flag] || *(void *const *)(meta + tensor_places.grad_node) != NULL);
+    if (meta == NULL) return 0;
+    if (meta[tensor_places.grad_flag] || *(void *const *)(meta + tensor_places.grad_node) != NULL) return 1;
+    return tensor_places.requires_grad(tensor_impl(v)); /* a view of what requires a gradient does so too */
 }
 
 static inline int dims_match(const int64_t *then, const int64_t *now, int n) {

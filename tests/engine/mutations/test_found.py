@@ -295,3 +295,23 @@ def test_what_is_handed_on_is_guarded_though_the_frame_knows_it(fn, first):
         assert compiled(X, first)[0] is first
         found = compiled(X, second)
         assert found[0] is second and found[1] == fn(X, second)[1]
+
+
+def test_a_view_requires_a_gradient_as_soon_as_its_base_does():
+    """Nothing in the view itself changes."""
+    base = torch.ones(2, 3)
+    view = base.t()
+
+    def scaled(x):
+        return x * 2 if x.requires_grad else x * 3
+
+    def require():
+        base.requires_grad_()
+
+    def no_more():
+        base.requires_grad_(False)
+
+    calls = [(nothing, (view,)), (require, (view,)), (nothing, (view,)), (no_more, (view,))]
+    assert outcomes(scaled, calls) == ["miss", "miss", "hit", "hit"]
+    require()
+    assert dynacheck.compile(scaled, backend="eager")(view).requires_grad
