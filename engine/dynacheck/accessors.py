@@ -442,10 +442,12 @@ class Referent(Accessor):
         return f"{base}()"
 
 
-def list_item(obj: list[Any] | tuple[Any, ...], index: int) -> object:
-    """Item of a list or tuple (or subclass) by the builtin's own rule, whatever the subclass overrides."""
+def list_item(obj: list[Any] | tuple[Any, ...] | deque[Any], index: int) -> object:
+    """Item of a list, tuple or deque (or subclass) by the builtin's own rule, whatever the subclass overrides."""
     if is_a(obj, list):
         return list.__getitem__(obj, index)
+    if is_a(obj, deque):
+        return deque.__getitem__(obj, index)
     return tuple.__getitem__(cast("tuple[Any, ...]", obj), index)
 
 
@@ -479,6 +481,14 @@ class Item(Accessor):
 
     def path(self, base: str) -> str:
         return f"{base}[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnItem(Item):
+    """An item of an object whose class has another `__getitem__`."""
+
+    def emit(self, to: Emitter, load_base: Callable[[], None]) -> None:
+        to.call_helper(list_item, load_base, lambda: to.load_const(self.index))
 
 
 @dataclass(frozen=True, slots=True)

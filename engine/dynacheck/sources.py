@@ -13,6 +13,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, cast
 
 from dynacheck.accessors import (
@@ -36,6 +37,7 @@ from dynacheck.accessors import (
     KeyAt,
     Local,
     Module,
+    OwnItem,
     Referent,
     SlotAttr,
     TypeAttr,
@@ -166,7 +168,8 @@ class Node:
         return self.named(DictAttr, name)
 
     def item(self, index: int) -> Node:
-        return self.child(Item(index))
+        own = isinstance(type_lookup(type(self.peek()), "__getitem__"), FunctionType)
+        return self.child(OwnItem(index) if own else Item(index))
 
     def key(self, key: Any) -> Node:
         return self.child(Key(key))

@@ -24,7 +24,13 @@ from dynacheck.variables.mappings import DictVariable, OrderedDictVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.proxies import MappingProxyVariable
 from dynacheck.variables.results import fold
-from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
+from dynacheck.variables.sequences import (
+    ListVariable,
+    NamedTupleVariable,
+    SizeVariable,
+    TupleVariable,
+    keeps_slots,
+)
 from dynacheck.variables.sets import FrozenSetVariable, SetVariable
 from dynacheck.variables.slices import RangeVariable, SliceVariable
 from dynacheck.variables.symbolic import SymNumberVariable
@@ -55,7 +61,7 @@ def new_tuple(tx: Tracer, cls: Arg, values: Arg | None = None, /) -> VariableTra
     kind = abstract.python_class(cls)
     if kind is tuple:
         return make_tuple(tx, values) if values is not None else TupleVariable([])
-    if kind is None or not hasattr(kind, "_fields"):
+    if kind is None or not hasattr(kind, "_fields") or not keeps_slots(kind):
         return None
     items = [] if values is None else abstract.iterate(tx, values)
     return NamedTupleVariable(kind, items, cls)

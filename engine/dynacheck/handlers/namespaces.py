@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import FRAME_INSPECTION, UNKNOWN_CALL
-from dynacheck.sources import type_lookup
+from dynacheck.sources import instance_dict, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 from dynacheck.variables.classes import PythonModuleVariable
@@ -63,9 +63,9 @@ def names(tx: Tracer, *objects: VariableTracker) -> VariableTracker:
 def _names_of_module(tx: Tracer, module: PythonModuleVariable) -> VariableTracker:
     namespace = abstract.getattr_(tx, module, "__dict__").realize(tx)
     assert isinstance(namespace, DictVariable)
-    if "__dir__" in module.value.__dict__ or type_lookup(type(module.value), "__dir__") is not type_lookup(
-        type(abstract), "__dir__"
-    ):
+    if "__dir__" in (instance_dict(module.value) or ()) or type_lookup(
+        type(module.value), "__dir__"
+    ) is not type_lookup(type(abstract), "__dir__"):
         tx.break_(UNKNOWN_CALL, what="dir()")
     namespace.content(tx)  # its names are guarded
     return fold(tx, dir, module.value)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import torch
 
@@ -453,6 +454,18 @@ class SizeVariable(TupleVariable):
         to.remember(self)
 
 
+_SLOTS: Final = (
+    "__len__", "__getitem__", "__iter__", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
+    "__hash__", "__bool__", "__add__", "__radd__", "__mul__", "__rmul__", "__str__", "__format__",
+    "__getattribute__", "__getattr__",
+)  # fmt: skip
+
+
+def keeps_slots(cls: type) -> bool:
+    """Whether a kind of named tuple has no special method of the user's that reads it."""
+    return not any(isinstance(type_lookup(cls, name), types.FunctionType) for name in _SLOTS)
+
+
 class NamedTupleVariable(TupleVariable):
     """An instance of a tuple subclass without an instance dict: a named tuple or a C struct sequence.
 
@@ -490,10 +503,14 @@ class NamedTupleVariable(TupleVariable):
         if name in fields and not callable(raw):
             item: VariableTracker = self.items(tx)[fields.index(name)]
             return item
-        if raw is ABSENT or getattr(self, "m_" + name, None) is not None:
+        users = isinstance(raw, types.FunctionType) and raw.__module__ != "collections"
+        if raw is ABSENT or (getattr(self, "m_" + name, None) is not None and not users):
             return super().tp_getattro(tx, name)
         found = bind_member(tx, self, self.cls, name, raw)
         return super().tp_getattro(tx, name) if found is None else found
+
+    def m___getnewargs__(self, tx: Tracer) -> VariableTracker:
+        return super().m___getnewargs__(tx) if is_structseq(self.cls) else TupleVariable(list(self.items(tx)))
 
     def m__asdict(self, tx: Tracer) -> VariableTracker:
         names = [tx.constant(name) for name in self.fields()]

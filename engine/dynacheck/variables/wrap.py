@@ -36,7 +36,7 @@ from dynacheck.variables.loggers import LoggerVariable
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.optimizers import OptimizerVariable
-from dynacheck.variables.sequences import NamedTupleVariable, is_structseq
+from dynacheck.variables.sequences import NamedTupleVariable, is_structseq, keeps_slots
 from dynacheck.variables.subclasses import can_model, can_trace
 
 Wrapper = Callable[[Tracer, Node, Any], VariableTracker]
@@ -111,7 +111,8 @@ def _by_kind(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     if is_a(value, enum.Enum):
         tx.guard(node, EnumIs(value))
         return ConstantVariable(value, node)
-    if is_a(value, tuple) and (hasattr(type(value), "_fields") or is_structseq(type(value))):
+    named = is_a(value, tuple) and (hasattr(type(value), "_fields") or is_structseq(type(value)))
+    if named and keeps_slots(type(value)):
         tx.guard(node, TypeIs(type(value)))
         return NamedTupleVariable(type(value), None, tx.class_variable(type(value)), node)
     if is_constant_value(value):
