@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import FRAME_INSPECTION, UNKNOWN_CALL
 from dynacheck.sources import instance_dict, type_lookup
@@ -61,11 +63,11 @@ def names(tx: Tracer, *objects: VariableTracker) -> VariableTracker:
 
 
 def _names_of_module(tx: Tracer, module: PythonModuleVariable) -> VariableTracker:
+    value = module.value
+    kept = all(type_lookup(type(value), n) is type_lookup(ModuleType, n) for n in ("__dir__", "__dict__"))
+    if not kept or "__dir__" in (instance_dict(value) or ()):
+        tx.break_(UNKNOWN_CALL, what="dir()")
     namespace = abstract.getattr_(tx, module, "__dict__").realize(tx)
     assert isinstance(namespace, DictVariable)
-    if "__dir__" in (instance_dict(module.value) or ()) or type_lookup(
-        type(module.value), "__dir__"
-    ) is not type_lookup(type(abstract), "__dir__"):
-        tx.break_(UNKNOWN_CALL, what="dir()")
     namespace.content(tx)  # its names are guarded
-    return fold(tx, dir, module.value)
+    return fold(tx, dir, value)
