@@ -59,7 +59,8 @@ def varies_now(change: ChangeRow, guards: Collection[str]) -> bool:
         change: the guard of the entry before that failed.
         guards: those of the entry that was made because of it.
     """
-    number = change.kind == "value" and type(change.then) in (int, float) and bool(guards)
+    kinds = {type(change.then), type(change.now)}
+    number = change.kind == "value" and kinds in ({int}, {float}) and bool(guards)
     return number and not any(text.startswith(f"{change.path} == ") for text in guards)
 
 

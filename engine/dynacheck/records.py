@@ -271,6 +271,8 @@ def _shown(kind: str, value: Any) -> str:
         return ", ".join(f"{name} is {now}" for name, now in value.items())
     if kind in ("keys", "hooks") and isinstance(value, list | tuple):
         return f"[{', '.join(map(str, value))}]"
+    if kind == "value" and isinstance(value, list):  # the items of a set, as text
+        return f"{{{', '.join(map(str, value))}}}"
     return show(value)
 
 

@@ -123,6 +123,41 @@ def test_graph_code(caplog):
     assert messages(caplog)[0].endswith("script.py:3\ndef forward(self): ...")
 
 
+def with_a_break(x, text):
+    y = x + 1
+    print(end="")
+    return y * len(text)
+
+
+AT = f"{os.path.relpath(__file__)}:{with_a_break.__code__.co_firstlineno}"
+REST = f"(from line {with_a_break.__code__.co_firstlineno + 2} on)"
+ALONE = {  # the first lines of what a break and a recompile behind it tell, by artifact
+    "guards": [f"[0/0] GUARDS: function with_a_break in {AT}"]
+    + [f"[1/{n}] GUARDS: function with_a_break {REST} in {AT}" for n in (0, 1)],
+    "recompiles": [f"Recompiling function with_a_break {REST} in {AT}"],
+    "graph_breaks": [f"Graph break in user code at {os.path.relpath(__file__)}:"],
+    "graph_code": [f"[0/0] TRACED GRAPH: function with_a_break in {AT}"]
+    + [f"[1/{n}] TRACED GRAPH: function with_a_break {REST} in {AT}" for n in (0, 1)],
+    "bytecode": [f"[{entry}] MODIFIED BYTECODE with_a_break" for entry in ("0/0", "1/0", "1/1")],
+    "calls": ["call ", "call "],
+}
+
+
+@pytest.mark.parametrize("artifact", logs.ARTIFACTS)
+def test_each_artifact_alone(artifact, caplog):
+    dynacheck.reset()
+    logs.logs(**{artifact: True})
+    compiled = dynacheck.compile(with_a_break, backend="eager")
+    with dynacheck.observe() as seen:
+        for text in ("Hello", "Hi"):
+            compiled(torch.ones(2), text)
+    assert {record.name for record in caplog.records} == {f"dynacheck.{artifact}"}
+    told = [text.splitlines()[0] for text in messages(caplog)]
+    assert len(told) == len(ALONE[artifact])
+    assert all(map(str.startswith, told, ALONE[artifact])), told
+    assert seen.counts["recompiles"] == seen.counts["graph_breaks"] == 1
+
+
 def test_unknown_artifacts_are_refused():
     with pytest.raises(ValueError, match="unknown artifact 'guard'; there are guards, recompiles"):
         logs.logs(guard=True)
