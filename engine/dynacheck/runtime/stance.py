@@ -1,7 +1,8 @@
 """Stances: what compiled callables do when nothing serves a frame.
 
 `set_stance(...)` called plainly holds in every thread until the next one; as a context manager or decorator
-it overlays that in the context that entered it. A stance set through torch holds where none was set here.
+it overlays that in the context that entered it, and a plain call in there holds until its end. A stance set
+through torch holds where none was set here.
 """
 
 from __future__ import annotations
@@ -47,6 +48,23 @@ class Stances:
     def set_base(self, stance: Stance) -> None:
         self.base = stance
         switches.set("stance", stance != DEFAULT)
+
+    def replace(self, stance: Stance) -> tuple[bool, Stance]:
+        """Let another stance hold from here on: in a block that overlays one, until the block ends.
+
+        Args:
+            stance: the new one.
+
+        Returns:
+            Whether an overlay was replaced, and what was.
+        """
+        overlaid = self.overlay.get()
+        if overlaid is None:
+            before = self.base
+            self.set_base(stance)
+            return False, before
+        self.overlay.set(stance)
+        return True, overlaid
 
     def enter(self, stance: Stance) -> Token[Stance | None]:
         with self._lock:
@@ -104,19 +122,28 @@ class set_stance:
         if force_backend is not None and stance != "default":
             raise ValueError("force_backend goes with the stance 'default' only")
         self._stance = Stance(stance, force_backend)
-        self._before = stances.base
         self._tokens: list[Token[Stance | None]] = []
-        stances.set_base(self._stance)
+        self._replaced: tuple[bool, Stance] | None = stances.replace(self._stance)
+
+    def _take_back(self) -> None:
+        """It was no plain call: what it did as one."""
+        if self._replaced is not None:
+            overlaid, before = self._replaced
+            self._replaced = None
+            if overlaid:
+                stances.overlay.set(before)
+            else:
+                stances.set_base(before)
 
     def __enter__(self) -> None:
-        stances.set_base(self._before)
+        self._take_back()
         self._tokens.append(stances.enter(self._stance))
 
     def __exit__(self, *exc: object) -> None:
         stances.leave(self._tokens.pop())
 
     def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        stances.set_base(self._before)
+        self._take_back()
         stance = self._stance
 
         @functools.wraps(fn)

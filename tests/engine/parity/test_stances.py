@@ -113,6 +113,16 @@ def test_a_stance(stance, way):
     same(stance, way, None, way)
 
 
+@pytest.mark.parametrize(
+    ("way", "nested"), [("entered", "called"), ("called", "entered"), ("decorated", "called")]
+)
+@pytest.mark.parametrize(
+    ("outer", "inner"), [("fail_on_recompile", "default"), ("eager_then_compile", "fail_on_recompile")]
+)
+def test_some_stances_in_others(outer, way, inner, nested):
+    same(outer, way, inner, nested)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("way", "nested"), itertools.product(WAYS, WAYS))
 @pytest.mark.parametrize(("outer", "inner"), itertools.product(STANCES, STANCES))
