@@ -137,7 +137,12 @@ def _recompiles(report: Any, verdict: Verdict, verbosity: int, limit: int) -> st
     for records in list(groups.values())[:limit]:
         lines += _again(report, records) if len(records) > 1 else _once(report, records[0], verbosity)
         lines += [_settled(report, r) for r in records if r is last[_code(r)] and _settled(report, r)]
-        lines += _allow(verdict, *dict.fromkeys(record.cause for record in records))
+        causes = list(dict.fromkeys(record.cause for record in records))
+        excused = [cause for cause in causes if cause in verdict.allowed]
+        if len(excused) < len(causes) and excused:
+            lines += [f"  allowed: {cause}" for cause in excused]
+            causes = [cause for cause in causes if cause not in excused]
+        lines += _allow(verdict, *causes)
     return "\n".join(lines + _more(limit, len(groups), "cause"))
 
 

@@ -329,7 +329,7 @@ class _Guard:
         read = re.fullmatch(r"(.+)\.item\(\) == (.+)", self.text)
         if read is not None:
             then, now = self._value(read[2]), self._value(f"{read[1]}.item()")
-            return self._row("value", f"{read[1]}.item()", then, now)
+            return self._row("value", read[1], then, now)
         loads = list(dict.fromkeys(_LOAD.findall(self.text)))
         if not loads:
             return self._numbers(sources)
@@ -433,7 +433,10 @@ def _qualname(file: str, line: int, name: str) -> str:
         name = resumed[1]
     found = [code for code in _codes(file) if code.co_name == name and code.co_firstlineno <= line]
     found = [code for code in found if any(number == line for *_, number in code.co_lines())]
-    return max(found, key=lambda code: code.co_firstlineno).co_qualname if found else name
+    if not found:
+        return name
+    # of functions on one line (lambdas) the innermost: a line of torch's stacks has no more to tell them apart
+    return max(found, key=lambda code: (code.co_firstlineno, len(code.co_qualname))).co_qualname
 
 
 @functools.lru_cache(maxsize=64)

@@ -404,3 +404,23 @@ def test_torchs_trace_stays_out_of_the_report(project):
     )
     result.assert_outcomes(failed=1)
     assert "payload" not in "\n".join(line for line in result.outlines if "__trace:" in line)
+
+
+def test_what_is_allowed_is_told_apart_from_what_is_not(project):
+    result = project.run(
+        text="""
+        def masked(x, mask=None):
+            return x + 1 if mask is None else x * mask
+
+        @pytest.mark.dynacheck(max_recompiles=0, allow={"recompile:value:mask@*": 1})
+        def test_one():
+            f = torch.compile(masked)
+            f(X), f(X, torch.ones(4)), f(X, torch.ones(1))
+        """
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "  allowed: recompile:value:mask@test_it.py:masked",
+            "  allow with: recompile:size:mask@test_it.py:masked",
+        ]
+    )
