@@ -69,7 +69,7 @@ def show(model: object, training: bool, arguments: argparse.Namespace, rows: lis
     return not found
 
 
-TEXT = """Every model of the zoo: three calls of different shapes, captured with a backend that compiles nothing.
+TEXT = """{n} of the zoo's {total} models: three calls of different shapes, captured with a backend that compiles nothing.
 "Right" is whether results, buffers and random numbers are eager's. Where two numbers stand, the second is torch's;
 `why` is the reason that `tests/engine/zoo/expected_differences.py` has for it.
 
@@ -82,6 +82,8 @@ first ({operators_torch:.0f}). All figures agree with torch.compile's on {agree}
 
 def summary(rows: list[tuple]) -> str:
     """The sentences above the table."""
+    from zoo import all_models
+
     n = len(rows)
     theirs, ours = [row[2] for row in rows], [row[3] for row in rows]
 
@@ -100,6 +102,7 @@ def summary(rows: list[tuple]) -> str:
     works = sum(row[4] for row in rows)
     return TEXT.format(
         n=n,
+        total=len(all_models()),
         works=works,
         works_share=works / n,
         whole_share=named["whole"] / n,
@@ -129,7 +132,7 @@ def write(rows: list[tuple]) -> None:
         lines.append((name, model.group, "yes" if right else "no", *figures, why))
     head = ("", "group", "right", "graphs", "breaks", "recompiles", "entries", "operators", "why")
     page.write(
-        "All models",
+        "Figures over three shapes",
         "tests/engine/zoo/table.py --eval --write",
         summary(rows).rstrip(),
         page.table(head, lines),
