@@ -203,10 +203,11 @@ class SymbolicEnv:
 
     def _float_symbol(self, node: Node, source: Any, value: float, policy: Dim) -> Any:
         """A symbol for a float: `.item()` of a scalar tensor, as in torch; backends can take that."""
-        scalar = scalar_tensor(value)
-        fake = self.fake_mode.from_tensor(scalar, source=_torch().FloatTensorSource(source))
-        with self.fake_mode:
-            made = fake.item() if math.isfinite(value) else value
+        with torch.inference_mode(False):  # a tensor of inference mode doesn't keep what its item is
+            scalar = scalar_tensor(value)
+            fake = self.fake_mode.from_tensor(scalar, source=_torch().FloatTensorSource(source))
+            with self.fake_mode:
+                made = fake.item() if math.isfinite(value) else value
         if isinstance(made, torch.SymFloat):
             self.scalars[node] = (scalar, fake)
             self._note(SymbolSource(node, "float", 0), made.node.expr, policy)

@@ -183,6 +183,14 @@ def by_default(x, k=3):
     return x * k
 
 
+@torch.inference_mode()
+def test_a_float_varies_in_inference_mode(backend):
+    compiled = dynacheck.compile(lambda x, r: x * r, backend=backend)
+    for r in (2.5, 0.5, 1.5):
+        assert compiled(torch.ones(2), r).tolist() == [r, r]
+    assert len(backend) == 2
+
+
 def test_defaults_stay_static(backend, x, monkeypatch):
     compiled = dynacheck.compile(lambda x: by_default(x), backend=backend)
     for i in range(4):
