@@ -69,7 +69,7 @@ def weak_reference(
 ) -> VariableTracker | None:
     if callback is not None and not abstract.is_none(tx, callback):
         return None
-    if target.is_constant():
+    if type.__dict__["__weakrefoffset__"].__get__(target.get_type()) == 0:
         tx.raise_(TypeError, f"cannot create weak reference to '{abstract.name_of(target)}' object")
     return WeakReferenceVariable(target)
 

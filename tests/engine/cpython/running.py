@@ -17,7 +17,8 @@ SECONDS = 1800
 
 MODULES = (
     "test_augassign", "test_baseexception", "test_binop", "test_builtin", "test_class", "test_complex",
-    "test_collections", "test_contains", "test_contextlib", "test_copy", "test_defaultdict", "test_descr", "test_dict",
+    "test_collections", "test_contains", "test_contextlib", "test_copy", "test_dataclasses", "test_defaultdict",
+    "test_descr", "test_dict",
     "test_enum",
     "test_exceptions", "test_float", "test_grammar", "test_int", "test_isinstance", "test_math", "test_types",
     "test_dictviews", "test_exception_variations", "test_functools", "test_generator_stop",

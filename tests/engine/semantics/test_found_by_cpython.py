@@ -14,6 +14,7 @@ import functools
 import itertools
 import operator
 import sys
+import weakref
 from typing import Any
 
 import dynacheck
@@ -625,6 +626,24 @@ def names_of_renamed_generators():
         return found, first.__name__, second.__qualname__, of_given.__name__, (n for n in ()).__name__
 
     return f, (outside,)
+
+
+class Slotted:
+    __slots__ = ("n",)
+
+
+@program
+def weak_references_to_what_has_none():
+    def f(given, slotted):
+        found = []
+        for value in (given, slotted, Slotted(), [], (), {}, {1}, 3, "a", object(), Base(), Base, noisy, len):
+            try:
+                found.append(weakref.ref(value)() is value)
+            except TypeError as error:
+                found.append(str(error))
+        return found
+
+    return f, ([1], Slotted())
 
 
 def outcome(fn: Any, args: Any) -> Any:
