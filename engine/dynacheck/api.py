@@ -67,6 +67,7 @@ def compile(
 
     Raises:
         InvalidBackend: no backend of that name.
+        RuntimeError: both a mode and options.
         TypeError: an argument of a wrong type, or something that can't be called.
 
     Example:
@@ -88,7 +89,7 @@ def compile(
     if recompile_limit is not None and recompile_limit < 1:
         raise ValueError(f"compile: recompile_limit must be at least 1, not {recompile_limit}")
     if mode is not None and options is not None:
-        raise ValueError("compile: give mode or options, not both")
+        raise RuntimeError("compile: give mode or options, not both")  # torch's type
     for given, spec in (("shapes_spec", shapes_spec), ("dynamic_shapes", dynamic_shapes)):
         if spec is not None:
             raise NotImplementedError(

@@ -50,7 +50,7 @@ def one_line(error):
         (lambda: dynacheck.mark_unbacked(None, 0), TypeError, ["mark_unbacked", "tensor", "NoneType"]),
         (lambda: dynacheck.compile(f, recompile_limit=0), ValueError, ["recompile_limit", "at least 1"]),
         (lambda: dynacheck.compile(f, recompile_limit=-1), ValueError, ["recompile_limit", "at least 1"]),
-        (lambda: dynacheck.compile(f, mode="default", options={}), ValueError, ["mode or options"]),
+        (lambda: dynacheck.compile(f, mode="default", options={}), RuntimeError, ["mode or options"]),
         (lambda: dynacheck.compile(f, shapes_spec={}), NotImplementedError,
          ["shapes_spec", "experiment", "mark_unbacked", "mark_dynamic"]),
         (lambda: dynacheck.mark_dynamic(torch.ones(2), 0, specialize_on=[lambda s: s == 8]), NotImplementedError,

@@ -309,3 +309,11 @@ def test_a_torch_that_is_too_old_is_told_where_a_test_needs_it(project, monkeypa
     result = project.run("--dynacheck-backend=nonsense")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: engine bundled can't be loaded: {wanted}"])
+
+
+def test_without_a_gpu_tests_on_one_are_skipped(pytester, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    pytester.makepyfile("def test_there(dynacheck_device): assert False")
+    result = pytester.runpytest_inprocess("-rs", "--dynacheck-device=cuda")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED*no device 'cuda'; there are 0 CUDA devices"])

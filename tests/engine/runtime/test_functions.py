@@ -129,7 +129,7 @@ def test_disable_keyword():
         ({"backend": 3}, TypeError, "backend must be a name or a callable, not 3"),
         ({"backend": "egaer"}, dynacheck.InvalidBackend, "did you mean 'eager'"),
         ({"mode": 1}, TypeError, "mode must be str"),
-        ({"mode": "default", "options": {}}, ValueError, "mode or options"),
+        ({"mode": "default", "options": {}}, RuntimeError, "mode or options"),
         ({"recompile_limit": 0}, ValueError, "at least 1"),
         ({"recompile_limit": "8"}, TypeError, "recompile_limit must be int"),
         ({"shapes_spec": object()}, NotImplementedError, "mark_dynamic"),

@@ -1,4 +1,7 @@
-"""Real models under the bundled engine: results and gradients as in eager, figures as under torch.compile."""
+"""Real models under the bundled engine: results and gradients as in eager, figures as under torch.compile.
+
+With `--dynacheck-device=cuda` on a GPU, which are skipped where there is none.
+"""
 
 import importlib.util
 
@@ -26,24 +29,28 @@ def cases():
 
 
 @pytest.mark.parametrize("name, training", list(cases()))
-def test_agrees(name, training):
+def test_agrees(name, training, dynacheck_device):
     model = MODELS[name]
-    eager = zoo_model.run(model, training=training)
-    theirs = zoo_model.run(model, ENGINES["torch"], training=training)
-    ours = zoo_model.run(model, ENGINES["bundled"], training=training)
+    eager = zoo_model.run(model, training=training, device=dynacheck_device)
+    theirs = zoo_model.run(model, ENGINES["torch"], training=training, device=dynacheck_device)
+    ours = zoo_model.run(model, ENGINES["bundled"], training=training, device=dynacheck_device)
     assert not disagreements(model, eager, theirs, ours)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BACKWARD)
-def test_backward_of_lowered_graphs(name):
+def test_backward_of_lowered_graphs(name, dynacheck_device):
     """Forward and backward through AOTAutograd."""
     if MODELS[name].hugging_face and not TRANSFORMERS:
         pytest.skip("transformers isn't installed")
     model = MODELS[name]
-    eager = zoo_model.run(model, training=True)
-    theirs = zoo_model.run(model, ENGINES["torch"], training=True, backend="aot_eager")
-    ours = zoo_model.run(model, ENGINES["bundled"], training=True, backend="aot_eager")
+    eager = zoo_model.run(model, training=True, device=dynacheck_device)
+    theirs = zoo_model.run(
+        model, ENGINES["torch"], training=True, backend="aot_eager", device=dynacheck_device
+    )
+    ours = zoo_model.run(
+        model, ENGINES["bundled"], training=True, backend="aot_eager", device=dynacheck_device
+    )
     assert not disagreements(model, eager, theirs, ours)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from parity.harness import same
 from torch import nn
+from torch.utils._pytree import tree_map_only
 
 __all__ = ["Calls", "Model", "Run", "compared", "differences", "registry", "run"]
 
@@ -117,7 +118,14 @@ def seed(number: int) -> None:
     random.seed(number)
 
 
-def run(model: Model, engine: Any = None, *, training: bool = False, backend: Any = None) -> Run:
+def run(
+    model: Model,
+    engine: Any = None,
+    *,
+    training: bool = False,
+    backend: Any = None,
+    device: torch.device | str = "cpu",
+) -> Run:
     """Make a model anew, call it three times, in training mode with a backward pass each.
 
     Args:
@@ -125,8 +133,10 @@ def run(model: Model, engine: Any = None, *, training: bool = False, backend: An
         engine: from `parity.engines`; None runs it eagerly.
         training: mode.
         backend: what to compile with; default runs the captured graph.
+        device: where the model and its arguments are.
     """
     outcome = Run()
+    device = torch.device(device)
 
     def nothing(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         outcome.operators.append(sum(is_operator(node) for node in gm.graph.nodes))
@@ -134,7 +144,8 @@ def run(model: Model, engine: Any = None, *, training: bool = False, backend: An
 
     seed(0)
     module, calls = model.make()
-    module.train(training)
+    module.to(device).train(training)
+    calls = tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), calls)
     with contextlib.ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
@@ -156,7 +167,7 @@ def run(model: Model, engine: Any = None, *, training: bool = False, backend: An
                 loss(result).backward()
                 outcome.gradients.append({n: frozen(p.grad) for n, p in module.named_parameters()})
         outcome.state = {name: frozen(value) for name, value in module.named_buffers()}
-        outcome.random = torch.get_rng_state()
+        outcome.random = torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
         if seen is not None:
             outcome.figures = seen.finish()
     return outcome
