@@ -8,8 +8,9 @@ import re
 ON_PURPOSE = {
     r"(hook|_hooks: )": "hooks are guarded; torch takes them for given",
     r": (equal __code__|__code__)$": "a function's code is guarded; torch keeps to the function or looks at nothing",
-    r"globals\.\w+: another of the same code$": "functions of modules are guarded by identity, as classes are",
-    r"globals\.\w+\.(forward|__?\w+): (another of the same code|replaced)$": "methods are guarded by identity; torch "
+    r"globals\.\w+(\.\w+)?: another of the same code$": "functions of modules and classes are guarded by identity, as "
+    "classes are",
+    r"globals\.\w+\.(forward|__?\w+): replaced$": "methods are guarded by identity; torch "
     "looks at no special method of a class, nor at a module's forward",
     r"globals\.\w+: __getattribute__$": "a class whose attributes are looked up otherwise isn't the one that was "
     "translated; torch looks at no special method of a class",
