@@ -127,7 +127,7 @@ def test_a_misspelt_variable_of_the_engine_is_warned_of_and_another_tools_is_not
     result.stdout.fnmatch_lines([f"*PytestConfigWarning: {text}"])
     assert "DYNACHECK_ROOT" not in result.stdout.str()
     monkeypatch.setattr(artifacts._switchboard, "told", False)
-    result = project.run("-Werror")
+    result = project.run("-Werror", "-p", "no:asyncio")  # which warns by itself
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {text}"])
 
