@@ -123,7 +123,7 @@ def test_a_misspelt_variable_of_the_engine_is_warned_of_and_another_tools_is_not
     monkeypatch.setenv("DYNACHECK_ROOT", "/opt")
     text = "environment variable DYNACHECK_RECOMPLE_LIMIT is ignored; did you mean DYNACHECK_RECOMPILE_LIMIT?"
     result = project.run(text="def test_one():\n    torch.compile(clean)(X)\n")
-    result.assert_outcomes(passed=1, warnings=1)
+    assert result.parseoutcomes()["passed"] == 1
     result.stdout.fnmatch_lines([f"*PytestConfigWarning: {text}"])
     assert "DYNACHECK_ROOT" not in result.stdout.str()
     monkeypatch.setattr(artifacts._switchboard, "told", False)
