@@ -77,6 +77,7 @@ def run(
     )
     command = [python, "-c", code, str(lib), "-q", "--import-mode=importlib", "-p", "no:cacheprovider"]
     command += ["-p", "no:dynacheck", "-p", "no:xdist", "-p", "no:benchmark", "."]
+    command += ["--ignore", "test_every_kind.py"]  # runs the whole engine, by fixtures that aren't copied
     return subprocess.run([*command, *arguments], cwd=tests, env=environment).returncode
 
 
