@@ -11,6 +11,7 @@ import torch.fx
 from torch.fx import traceback
 
 from dynacheck.graph.runs import is_users, running
+from dynacheck.graph.scalars import CARRIED
 from dynacheck.graph.state import preserved
 from dynacheck.graph.symbolic import SymbolicEnv
 from dynacheck.graph.throwaway import World
@@ -80,7 +81,7 @@ class ExampleValues:
             out = []
             for spec, value in zip(captured.inputs, captured.values):
                 known = None if captured.env is None else captured.env.input_fake(spec.node)
-                if spec.what in ("float", "drawn") and captured.env is not None:
+                if spec.what in CARRIED and captured.env is not None:
                     out.append(captured.env.scalars[spec.node][1])
                 elif spec.what != "tensor":
                     out.append(value)

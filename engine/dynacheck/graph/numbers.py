@@ -15,38 +15,12 @@ from dynacheck.graph.facts import TensorRef
 Recipe = tuple[Any, Sequence[Any], dict[str, Any]]
 
 _SOURCES: Final = frozenset((torch.tensor, torch.as_tensor, torch.asarray))
-_ARITHMETIC: Final = frozenset(
-    (
-        *("add", "sub", "subtract", "mul", "multiply", "div", "divide", "truediv", "true_divide", "floordiv"),
-        *(
-            "floor_divide",
-            "mod",
-            "remainder",
-            "fmod",
-            "pow",
-            "neg",
-            "negative",
-            "abs",
-            "absolute",
-            "sign",
-            "square",
-        ),
-        *(
-            "maximum",
-            "minimum",
-            "clamp",
-            "ceil",
-            "floor",
-            "round",
-            "trunc",
-            "long",
-            "int",
-            "to",
-            "clone",
-            "detach",
-        ),
-    )
-)
+_ARITHMETIC: Final = frozenset((
+    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "truediv", "true_divide", "floordiv",
+    "floor_divide", "mod", "remainder", "fmod", "pow", "neg", "negative", "abs", "absolute", "sign", "square",
+    "maximum", "minimum", "clamp", "ceil", "floor", "round", "trunc", "long", "int", "to", "clone", "detach",
+))  # fmt: skip
+"""Names of functions and methods whose results depend on nothing but their arguments."""
 
 
 def note(made: TensorRef, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None) -> None:

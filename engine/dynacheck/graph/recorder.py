@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import torch
 import torch.fx
@@ -17,16 +17,13 @@ from dynacheck.graph.examples import ExampleValues
 from dynacheck.graph.expressions import FOLDED, FX_TARGETS, constant, is_constant, parts
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.nodemeta import NodeMeta, stack_trace
-from dynacheck.graph.scalars import scalar_tensor
+from dynacheck.graph.scalars import CARRIED, scalar_tensor
 from dynacheck.graph.symbolic import SymbolicEnv
 from dynacheck.sources import Node, UserLine
 
 Lines: TypeAlias = "UserLine | Sequence[UserLine] | None"
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
-
-CARRIED: Final = ("float", "drawn")
-"""Numbers that come to a graph in scalar tensors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +84,6 @@ class GraphRecorder:
         writers: its nodes that write to tensors.
         raisers: its nodes that may raise because of values.
         caught: whether it has an operator whose exception the frame may catch.
-        asked: whether the frame asked for sizes that are symbols, or calculated with symbols.
-        dispatched: whether `__torch_function__` of the classes of its tensors was asked already.
         asked: whether the frame asked for sizes that are symbols, or calculated with symbols.
         dispatched: whether `__torch_function__` of the classes of its tensors was asked already.
         modules: the functions that operators of the graph take, as graphs, by attribute.

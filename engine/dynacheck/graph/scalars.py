@@ -1,6 +1,11 @@
 """Numbers as tensors."""
 
+from typing import Final
+
 import torch
+
+CARRIED: Final = ("float", "drawn")
+"""Kinds of graph inputs that are numbers and come to the graph in scalar tensors."""
 
 
 def scalar_tensor(value: float) -> torch.Tensor:

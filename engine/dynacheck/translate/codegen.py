@@ -13,8 +13,8 @@ import torch
 from dynacheck.bytecode.assemble import assemble, continues
 from dynacheck.bytecode.build import Builder
 from dynacheck.bytecode.ops import Label
-from dynacheck.graph.recorder import CARRIED, CapturedGraph, GraphInput, GraphRecorder
-from dynacheck.graph.scalars import scalar_tensor
+from dynacheck.graph.recorder import CapturedGraph, GraphInput, GraphRecorder
+from dynacheck.graph.scalars import CARRIED, scalar_tensor
 from dynacheck.sources import Node
 from dynacheck.translate.effects import SideEffects
 from dynacheck.translate.frame import Frame
