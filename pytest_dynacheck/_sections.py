@@ -136,7 +136,7 @@ def _recompiles(report: Any, verdict: Verdict, verbosity: int, limit: int) -> st
     lines: list[str] = []
     for records in list(groups.values())[:limit]:
         lines += _again(report, records) if len(records) > 1 else _once(report, records[0], verbosity)
-        lines += [_settled(report, r) for r in records if r is last[_code(r)] and _settled(report, r)]
+        lines += [text for r in records if r is last[_code(r)] and (text := _settled(report, r))]
         causes = list(dict.fromkeys(record.cause for record in records))
         excused = [cause for cause in causes if cause in verdict.allowed]
         if len(excused) < len(causes) and excused:
