@@ -30,13 +30,28 @@ class Dim:
     mark: str = ""
 
 
-class Inner(NamedTuple):
-    """What to make of the sizes of a tensor that a traceable wrapper is made of."""
+class Layout(NamedTuple):
+    """What to make of the sizes of a tensor.
+
+    Args:
+        node: where the tensor comes from.
+        sizes: what to make of each size.
+        strides: "static" to infer from the sizes, "auto" for a symbol of its own.
+        inner: of a traceable wrapper, the tensors it is made of, by attribute.
+        base: of a view, what to make of the sizes of its base: torch looks at these, too.
+    """
 
     node: Node
     sizes: Sequence[Dim]
     strides: Sequence[Dim]
-    inner: Mapping[str, Inner]
+    inner: Mapping[str, Layout] = {}
+    base: Layout | None = None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the tensor has no symbols; traceable wrappers are never taken for static."""
+        own = not self.inner and all(d.kind == "static" for d in (*self.sizes, *self.strides))
+        return own and (self.base is None or self.base.is_static)
 
 
 @dataclass(frozen=True, slots=True)

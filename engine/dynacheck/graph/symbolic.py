@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from types import MethodType
@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, TypeAlias
 import torch
 
 from dynacheck.graph import sizeguards
-from dynacheck.graph.contexts import alike
 from dynacheck.graph.facts import (
     PLAIN,
     Storage,
@@ -25,11 +24,11 @@ from dynacheck.graph.facts import (
 )
 from dynacheck.graph.outcomes import DataDependent
 from dynacheck.graph.scalars import scalar_tensor
-from dynacheck.graph.sizeguards import ConstraintViolation, Dim, Inner, SizeGuard, Slot, SymbolSource
+from dynacheck.graph.sizeguards import ConstraintViolation, Dim, Layout, SizeGuard, Slot, SymbolSource
 from dynacheck.graph.throwaway import World
-from dynacheck.sources import Node, UserLine, instance_dict
+from dynacheck.sources import CAttr, Node, UserLine, instance_dict
 
-__all__ = ["ConstraintViolation", "Dim", "Inner", "SizeGuard", "Slot", "SymbolicEnv"]
+__all__ = ["ConstraintViolation", "Dim", "Layout", "SizeGuard", "Slot", "SymbolicEnv"]
 
 What: TypeAlias = Literal["size", "stride", "offset", "int", "float", "drawn"]
 Symbolic: TypeAlias = "torch.SymInt | torch.SymFloat | torch.SymBool"
@@ -37,6 +36,7 @@ Symbolic: TypeAlias = "torch.SymInt | torch.SymFloat | torch.SymBool"
 _SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
+BASE: Final = CAttr("_base")
 STATIC: Final = Dim("static")
 AUTO: Final = Dim("auto")
 DUCK: Final = Dim("duck")
@@ -240,74 +240,62 @@ class SymbolicEnv:
         high = int_oo if policy.max is None else sympy.Integer(policy.max)
         return t.shapes.StrictMinMaxConstraint(vr=t.ValueRanges(low, high), warn_only=False)
 
-    def tensor_symbols(
-        self,
-        node: Node,
-        facts: TensorFacts,
-        sizes: Sequence[Dim],
-        strides: Sequence[Dim] | None = None,
-        inner: Mapping[str, Inner] | None = None,
-    ) -> TensorRef:
+    def tensor_symbols(self, layout: Layout, facts: TensorFacts) -> TensorRef:
         """An input tensor with symbols.
 
-        Strides follow the sizes' expressions as torch computes them, unless `strides` says otherwise.
+        Strides follow the sizes' expressions as torch computes them, unless the layout says otherwise.
 
         Args:
-            node: where the tensor comes from; its value is read for torch's own bookkeeping.
+            layout: where the tensor comes from (its value is read for torch's own bookkeeping), and what to make of it.
             facts: its static facts.
-            sizes: what to make of each size.
-            strides: "static" to infer from the sizes, "auto" for a symbol of its own; None to infer all.
-            inner: for a traceable wrapper, the tensors it is made of, by attribute.
 
         Returns:
             A ref with symbolic facts.
         """
-        tensor = node.peek()
-        context = self._context(node, sizes, strides or [STATIC] * facts.ndim, inner or {})
+        node = layout.node
+        context = self._context(layout)
         self.tensor_contexts[node] = context
-        fake = self.fake_mode.from_tensor(tensor, symbolic_context=context, source=self.source(node))
+        fake = self.fake_mode.from_tensor(node.peek(), symbolic_context=context, source=self.source(node))
         self._input_fakes[node] = fake
-        for size, dim in zip(fake.shape, sizes):
+        for size, dim in zip(fake.shape, layout.sizes):
             if dim.kind == "unbacked" and dim.min is not None:
                 torch._check(size >= dim.min)  # type: ignore[no-untyped-call]
             if dim.kind == "unbacked" and dim.max is not None:
                 torch._check(size <= dim.max)  # type: ignore[no-untyped-call]
         ref = self.ref(fake, cls=facts.cls)
         ref.fake = fake
-        self._note_symbols(node, fake, sizes, inner or {})
+        self._note_symbols(layout, fake)
         return ref
 
-    def _context(
-        self, node: Node, sizes: Sequence[Dim], strides: Sequence[Dim], inner: Mapping[str, Inner]
-    ) -> Any:
+    def _context(self, layout: Layout) -> Any:
         """How torch is to make a fake tensor of an input."""
         shapes = _torch().shapes
         kinds = shapes.DimDynamic
         kind = {"static": kinds.STATIC, "auto": kinds.DYNAMIC, "duck": kinds.DUCK, "marked": kinds.DYNAMIC}
         kind["unbacked"] = kinds.UNBACKED
-        tensor = node.peek()
-        ids = (instance_dict(tensor) or {}).get("_dynamo_shape_ids")
+        ids = (instance_dict(layout.node.peek()) or {}).get("_dynamo_shape_ids")
         more: dict[str, Any] = {"shape_ids": ids} if ids else {}
         make = shapes.StatefulSymbolicContext
-        if inner:
+        if layout.inner:
             make = shapes.SubclassSymbolicContext
-            more["inner_contexts"] = {name: self._context(*part) for name, part in inner.items()}
+            more["inner_contexts"] = {name: self._context(part) for name, part in layout.inner.items()}
         return make(
-            dynamic_sizes=[kind[d.kind] for d in sizes],
-            dynamic_strides=[kinds.INFER_STRIDE if d.kind == "static" else kinds.DYNAMIC for d in strides],
-            constraint_sizes=[self._constraint(d) for d in sizes],
-            constraint_strides=[None] * len(sizes),
-            view_base_context=self._base_context(node, sizes),
-            tensor_source=self.source(node),
+            dynamic_sizes=[kind[d.kind] for d in layout.sizes],
+            dynamic_strides=[
+                kinds.INFER_STRIDE if d.kind == "static" else kinds.DYNAMIC for d in layout.strides
+            ],
+            constraint_sizes=[self._constraint(d) for d in layout.sizes],
+            constraint_strides=[None] * len(layout.sizes),
+            view_base_context=None if layout.base is None else self._context(layout.base),
+            tensor_source=self.source(layout.node),
             **more,
         )
 
-    def _note_symbols(
-        self, node: Node, fake: torch.Tensor, sizes: Sequence[Dim], inner: Mapping[str, Inner]
-    ) -> None:
+    def _note_symbols(self, layout: Layout, fake: torch.Tensor) -> None:
         """Remember which symbols are sizes, strides and offset of an input."""
+        node = layout.node
         dynamic = self._dynamic[node] = (set(), set())
-        for i, (size, dim) in enumerate(zip(fake.shape, sizes)):
+        for i, (size, dim) in enumerate(zip(fake.shape, layout.sizes)):
             if isinstance(size, torch.SymInt):
                 dynamic[0].add(i)
                 self._note(SymbolSource(node, "size", i), size.node.expr, dim)
@@ -318,21 +306,19 @@ class SymbolicEnv:
         offset: Any = fake.storage_offset()
         if isinstance(offset, torch.SymInt):
             self._note(SymbolSource(node, "offset", 0), offset.node.expr, AUTO)
-        for name, part in inner.items():
-            self._note_symbols(part.node, getattr(fake, name), part.sizes, part.inner)
-
-    def _base_context(self, node: Node, sizes: Sequence[Dim]) -> Any:
-        """How to treat the base of a view: dynamic if the view is."""
-        tensor = node.peek()
-        base = tensor._base if tensor._is_view() else None
-        kinds = _torch().shapes.DimDynamic
-        kind = kinds.STATIC if all(d.kind == "static" for d in sizes) else kinds.DYNAMIC
-        return None if base is None else alike(_torch().shapes, base, kind, self.source(node))
+        for name, part in layout.inner.items():
+            self._note_symbols(part, getattr(fake, name))
+        if layout.base is not None and fake._base is not None:
+            self._note_symbols(layout.base, fake._base)
 
     def _note(self, at: SymbolSource, expr: Any, policy: Dim) -> None:
         self._inputs.append((at, expr, policy))
         if expr.is_Symbol:
-            self._sources.setdefault(expr, []).append(at)
+            found = self._sources.setdefault(expr, [])
+            found.append(at)
+            found.sort(
+                key=lambda at: at.node.accessor == BASE
+            )  # graphs read what is handed to them anyway first
 
     def dynamic_dims(self, node: Node) -> tuple[frozenset[int], frozenset[int]]:
         """Which sizes and strides of an input tensor are symbolic: those that no guard on the tensor may pin.

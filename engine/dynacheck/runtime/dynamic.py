@@ -8,7 +8,6 @@ changed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
@@ -16,8 +15,8 @@ import torch
 from torch import nn
 
 from dynacheck.config import Config
-from dynacheck.graph.facts import TensorFacts, TensorRef, UnsupportedTensor, facts_of, is_wrapper
-from dynacheck.graph.symbolic import AUTO, DUCK, STATIC, Dim, Inner
+from dynacheck.graph.facts import TensorRef, UnsupportedTensor, facts_of, is_wrapper
+from dynacheck.graph.symbolic import AUTO, BASE, DUCK, STATIC, Dim, Layout
 from dynacheck.guards import MarksAre, NoMarks, TensorMatch, TypeIs
 from dynacheck.guards.tensors import MARKS, FlattenIs, UnbackedMarksAre, flattened
 from dynacheck.runtime.codes import code_ref
@@ -74,63 +73,60 @@ class ShapePolicy:
         """
         facts = facts_of(tensor)
         marks = _marks_of(tensor)
-        sizes, strides = self._dims(tx, node, tensor, facts, marks)
-        inner = self._inner(tx, node, tensor)
-        if not inner and all(d.kind == "static" for d in (*sizes, *strides)):
+        layout = self._layout(tx, node, tensor, has_fixed_shape(node, tensor))
+        if layout.is_static:
             ref = TensorRef(facts)
             tx.guard(node, TensorMatch.of(tensor))
         else:
             if tx.env is None:
                 tx.need_symbols()
-            ref = tx.env.tensor_symbols(node, facts, sizes, strides, inner)
-            self._guard(tx, node, inner)
+            ref = tx.env.tensor_symbols(layout, facts)
+            self._guard(tx, layout)
         tx.guard(node, MarksAre.of(tensor) if marks else NoMarks())
         if "_dynamo_unbacked_indices" in marks:
             tx.guard(node, UnbackedMarksAre.of(tensor))
         return ref
 
-    def _inner(self, tx: Any, node: Node, tensor: torch.Tensor) -> dict[str, Inner]:
-        """What to make of the sizes of the tensors that a traceable wrapper is made of, by attribute."""
-        if not is_wrapper(type(tensor)):
-            return {}
-        found = {}
-        for name in flattened(tensor)[0]:
+    def _layout(self, tx: Any, node: Node, tensor: torch.Tensor, fixed: bool) -> Layout:
+        """What to make of the sizes of a tensor, of those that a traceable wrapper is made of, and of a view's base."""
+        base = tensor._base if tensor._is_view() else None
+        under = None if base is None else self._layout(tx, node.child(BASE), base, fixed)
+        inner = {}
+        for name in flattened(tensor)[0] if is_wrapper(type(tensor)) else ():
             child = node.child(DictAttr(name))
             part = child.peek()
             if not isinstance(part, torch.Tensor):
                 raise UnsupportedTensor(
                     f"a {type(tensor).__name__} whose tensors are no attributes of its own"
                 )
-            dims = self._dims(tx, child, part, facts_of(part), _marks_of(part))
-            found[name] = Inner(child, *dims, self._inner(tx, child, part))
-        return found
+            inner[name] = self._layout(tx, child, part, fixed)
+        return Layout(node, *self._dims(tx, node, tensor, fixed), inner, under)
 
-    def _guard(self, tx: Any, node: Node, inner: Mapping[str, Inner]) -> None:
+    def _guard(self, tx: Any, layout: Layout) -> None:
         """Guard a tensor with symbols, and what it is made of."""
+        node = layout.node
         tensor = node.peek()
         tx.guard(node, TensorMatch.of(tensor, *tx.env.dynamic_dims(node)))
-        if inner:
+        if layout.inner:
             tx.guard(node, FlattenIs.of(tensor))
-        for part in inner.values():
-            self._guard(tx, part.node, part.inner)
+        for part in layout.inner.values():
+            self._guard(tx, part)
 
-    def _dims(
-        self, tx: Any, node: Node, tensor: torch.Tensor, facts: TensorFacts, marks: dict[str, Any]
-    ) -> tuple[list[Dim], list[Dim]]:
+    def _dims(self, tx: Any, node: Node, tensor: torch.Tensor, fixed: bool) -> tuple[list[Dim], list[Dim]]:
         """What to make of each size and stride."""
-        nothing = [STATIC] * facts.ndim
-        if has_fixed_shape(node, tensor) and not marks:
-            return nothing, nothing
+        marks = _marks_of(tensor)
+        dims = range(tensor.dim())
+        if fixed and not marks:
+            return [STATIC for _ in dims], [STATIC for _ in dims]
         sizes = tuple(tensor.shape)
         # a dimension marked dynamic counts as one that changed, from then on
         noted = tuple(CHANGED if _marked(marks, "dynamic", i) else size for i, size in enumerate(sizes))
         seen = self.history.note(
             self._place(tx), node.path, Seen(NOT_A_NUMBER, noted, relative_strides(sizes, tensor.stride()))
         )
-        settled = [any(_marked(marks, kind, i) for kind in _SETTLES_STRIDES) for i in range(facts.ndim)]
+        settled = [any(_marked(marks, kind, i) for kind in _SETTLES_STRIDES) for i in dims]
         strides = [
-            AUTO if self.automatic and seen.stride_changed(i) and not settled[i] else STATIC
-            for i in range(facts.ndim)
+            AUTO if self.automatic and seen.stride_changed(i) and not settled[i] else STATIC for i in dims
         ]
         return [self._size(node, seen, marks, i, size) for i, size in enumerate(sizes)], strides
 

@@ -90,6 +90,7 @@ class Miss:
             engine.oracle,
             self.settings,
             job.fullgraph if strict is None else strict,
+            was_plain=self.data.plain > 0,
         )
         try:
             with preserved():

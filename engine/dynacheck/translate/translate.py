@@ -29,6 +29,7 @@ from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.translate.spelling import in_words
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
+from dynacheck.variables.symbolic import COMPUTED
 from dynacheck.variables.wrap import look_at_kind
 from dynacheck.versions import torch_since
 
@@ -47,6 +48,7 @@ class TranslateRequest:
         oracle: metadata propagation.
         settings: the settings that hold.
         fullgraph: a break is an error.
+        was_plain: whether an earlier frame of this code had no operations.
     """
 
     func: FunctionType
@@ -56,6 +58,7 @@ class TranslateRequest:
     oracle: Oracle
     settings: Config
     fullgraph: bool = False
+    was_plain: bool = False
 
 
 @dataclass(slots=True)
@@ -178,7 +181,7 @@ def _finished(
     codegen.own_cells(frame.cells)
     broke: GraphBreak | None = None
     if how == "return":
-        if not computes(attempt):
+        if not computes(attempt, request.was_plain):
             return Translation("plain", build_program(attempt.root, ambient), root=attempt.root)
         if attempt.fullgraph and not attempt.graph.calls and not torch_since(2, 14):
             # torch looks at what came into a whole graph of nothing
@@ -211,9 +214,14 @@ def _finished(
     return Translation("entry", guards, code, None if graph.is_empty else graph, broke, attempt.root)
 
 
-def computes(attempt: Attempt) -> bool:
-    """Whether a frame that ran to its end is rewritten: one without tensor operations runs as it is."""
-    return bool(attempt.graph.calls) or attempt.fullgraph or ASKED_WHETHER_COMPILED in attempt.state
+def computes(attempt: Attempt, was_plain: bool) -> bool:
+    """Whether a frame that ran to its end is rewritten: one without operations runs as it is.
+
+    Arithmetic on symbols is one, unless the code ran as it is before: torch leaves it alone from then on.
+    """
+    if attempt.graph.calls or attempt.fullgraph or ASKED_WHETHER_COMPILED in attempt.state:
+        return True
+    return (attempt.graph.asked or COMPUTED in attempt.state) and not was_plain
 
 
 def _keep_apart(attempt: Attempt, frame: Frame) -> None:

@@ -10,7 +10,7 @@ import torch
 import torch.fx
 from dynacheck.graph.facts import TensorRef, facts_of
 from dynacheck.graph.recorder import GraphRecorder, placeholder_name
-from dynacheck.graph.symbolic import AUTO, STATIC, SymbolicEnv
+from dynacheck.graph.symbolic import AUTO, STATIC, Layout, SymbolicEnv
 from dynacheck.sources import FrameView, Root, UserLine
 from torch import nn
 
@@ -27,7 +27,11 @@ class Traced:
         self.root = Root(FrameView(forward, (module, x)))
         self.module, self.x = self.root.local("self", 0), self.root.local("x", 1)
         self.recorder = GraphRecorder(env)
-        self.ref = env.tensor_symbols(self.x, facts_of(x), dims) if env else TensorRef(facts_of(x))
+        self.ref = (
+            env.tensor_symbols(Layout(self.x, dims, [STATIC] * x.ndim), facts_of(x))
+            if env
+            else TensorRef(facts_of(x))
+        )
 
     def input(self) -> torch.fx.Node:
         return self.recorder.add_input(self.x, self.ref, LINE)

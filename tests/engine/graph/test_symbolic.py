@@ -10,7 +10,7 @@ import torch
 from dynacheck.graph.facts import TensorRef, facts_of
 from dynacheck.graph.oracle import DataDependent
 from dynacheck.graph.recorder import GraphRecorder
-from dynacheck.graph.symbolic import AUTO, DUCK, STATIC, Dim, SymbolicEnv
+from dynacheck.graph.symbolic import AUTO, BASE, DUCK, STATIC, Dim, Layout, SymbolicEnv
 from dynacheck.guards.shapes import SizeExpression
 from dynacheck.sources import FrameView, Root, UserLine
 
@@ -24,6 +24,16 @@ def frame(*args):
     return [root.local(name, i) for i, name in zip(range(len(args)), "abc")]
 
 
+def layout(node, tensor, sizes):
+    """A tensor of these sizes, over a base of the like."""
+    strides = [STATIC] * tensor.ndim
+    base = tensor._base if tensor._is_view() else None
+    kind = STATIC if all(size == STATIC for size in sizes) else AUTO
+    return Layout(
+        node, sizes, strides, {}, None if base is None else layout(node.child(BASE), base, [kind] * base.ndim)
+    )
+
+
 class Attempt:
     """Inputs with symbols, and the operators a test runs on them."""
 
@@ -35,7 +45,7 @@ class Attempt:
         for node, arg, policy in zip(self.nodes, args, policies):
             if isinstance(arg, torch.Tensor):
                 sizes = [policy] * arg.ndim if isinstance(policy, Dim) else policy
-                self.refs.append(self.env.tensor_symbols(node, facts_of(arg), sizes))
+                self.refs.append(self.env.tensor_symbols(layout(node, arg, sizes), facts_of(arg)))
             else:
                 what = "float" if isinstance(arg, float) else "int"
                 self.refs.append(self.env.symbol(node, what, 0, arg, policy))
@@ -55,10 +65,13 @@ class Attempt:
         return sorted(g.text for g in self.guards())
 
     def verdict(self, *args) -> bool:
-        values = dict(zip(self.nodes, args))
+        given = dict(zip(self.nodes, args))
+
+        def value(node):
+            return given[node] if node in given else value(node.parent)._base
+
         return all(
-            SizeExpression(g.program).check([values[n] for n in g.nodes])
-            for g in self.env.guard_expressions()
+            SizeExpression(g.program).check([value(n) for n in g.nodes]) for g in self.env.guard_expressions()
         )
 
     def torch_verdict(self, *args) -> bool:

@@ -26,7 +26,9 @@ class Served:
 def inputs(gm: torch.fx.GraphModule) -> str:
     """The inputs of a graph: `1 symbols: (4, s), s`; the order in which two engines meet them isn't compared.
 
-    Numbers that were symbols once are left out: where they are used before they become numbers, torch keeps some.
+    Numbers that were symbols once are left out: where they are used before they become numbers, torch keeps some. So are
+    further inputs for a symbol that is one already: which of several equal sizes an operation takes is chance. And so
+    are symbols that only go into what algebra makes a number (`0 * s`): torch records the product, others the number.
     """
     symbols: set[str] = set()
 
@@ -39,15 +41,26 @@ def inputs(gm: torch.fx.GraphModule) -> str:
         symbols.add(str(expr))
         return "s" if expr.is_Symbol else "expression"
 
-    found = []
-    for node in gm.graph.nodes:
-        if node.op == "placeholder":
-            example = node.meta["example_value"]
-            sizes = isinstance(example, torch.Tensor)
-            text = f"({', '.join(map(spelled, example.shape))})" if sizes else spelled(example)
-            if sizes or text in ("s", "expression"):
-                found.append(text)
-    return f"{len(symbols)} symbols: {', '.join(sorted(found))}"
+    tensors, numbers = [], {}
+    for node in gm.graph.find_nodes(op="placeholder"):
+        example = node.meta["example_value"]
+        if isinstance(example, torch.Tensor):
+            tensors.append(f"({', '.join(map(spelled, example.shape))})")
+        elif isinstance(example, (torch.SymInt, torch.SymFloat)):
+            numbers[str(example.node.expr)] = node, example
+    kept = [
+        example
+        for expr, (node, example) in numbers.items()
+        if expr in symbols or not node.users or not all(map(_is_number, node.users))
+    ]
+    texts = [text for text in map(spelled, kept) if text in ("s", "expression")]
+    return f"{len(symbols)} symbols: {', '.join(sorted(tensors + texts))}"
+
+
+def _is_number(node: torch.fx.Node) -> bool:
+    """Whether a node computes with symbols what is always the same number."""
+    example = node.meta.get("example_value")
+    return isinstance(example, (torch.SymInt, torch.SymFloat)) and bool(example.node.expr.is_number)
 
 
 def mark(engine: str, tensor: torch.Tensor, marks: list[tuple[str, int]]) -> None:
@@ -64,7 +77,8 @@ def run(history: History, engine: Any = None) -> Served:
     fn: Callable[..., Any] = history.function()
 
     def backend(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-        served.graphs[-1].append(inputs(gm))
+        if any("call" in node.op for node in gm.graph.nodes):  # ours hands over no graph without operations
+            served.graphs[-1].append(inputs(gm))
         return gm.forward
 
     if engine is None:
