@@ -307,6 +307,7 @@ def violations(env: Any, inputs: Iterable[tuple[SymbolSource, Any, Dim]]) -> lis
             continue
         if policy.min is None and policy.max is None:
             continue
+        out += _refusals(c, at, policy, expr)
         range_ = env.bound_sympy(expr)
         low = 2 if policy.min is None else policy.min
         narrower = range_.lower > low or (policy.max is not None and range_.upper < policy.max)
@@ -315,4 +316,17 @@ def violations(env: Any, inputs: Iterable[tuple[SymbolSource, Any, Dim]]) -> lis
             lines = [c.line(getattr(slocs, side, None)) for side in ("lower", "upper")]
             line = next((x for x in lines if x is not None), None)
             out.append(ConstraintViolation(at, policy.mark, None, f"[{range_.lower}, {range_.upper}]", line))
+    return out
+
+
+def _refusals(c: _Collector, at: SymbolSource, policy: Dim, symbol: Any) -> list[ConstraintViolation]:
+    """Conditions on a dimension with bounds, within which all sizes are to be served."""
+    out = []
+    for guard in c.env.guards:
+        if _implied(c.env, guard.expr):
+            continue
+        expr = c.env.simplify(guard.expr)
+        if expr.free_symbols == {symbol}:
+            condition = infix(postfix(expr, lambda _: at.load(0)), [at.node.user_path])
+            out.append(ConstraintViolation(at, policy.mark, None, condition, c.line(guard.sloc)))
     return out

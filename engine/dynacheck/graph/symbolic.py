@@ -293,12 +293,19 @@ class SymbolicEnv:
 
     def _note_symbols(self, layout: Layout, fake: torch.Tensor) -> None:
         """Remember which symbols are sizes, strides and offset of an input."""
+        import sympy
+
         node = layout.node
         dynamic = self._dynamic[node] = (set(), set())
         for i, (size, dim) in enumerate(zip(fake.shape, layout.sizes)):
             if isinstance(size, torch.SymInt):
                 dynamic[0].add(i)
                 self._note(SymbolSource(node, "size", i), size.node.expr, dim)
+            elif dim.kind == "marked" and (dim.min, dim.max) != (
+                None,
+                None,
+            ):  # a 0 or 1, which breaks the mark
+                self._note(SymbolSource(node, "size", i), sympy.Integer(size), dim)
         for i, stride in enumerate(fake.stride()):
             if isinstance(stride, torch.SymInt):
                 dynamic[1].add(i)

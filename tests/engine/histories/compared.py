@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from histories.generate import History
+from histories.generate import Call, History
 from parity.harness import Raised, frozen, same
 
 
@@ -63,18 +63,20 @@ def _is_number(node: torch.fx.Node) -> bool:
     return isinstance(example, (torch.SymInt, torch.SymFloat)) and bool(example.node.expr.is_number)
 
 
-def mark(engine: str, tensor: torch.Tensor, marks: list[tuple[str, int]]) -> None:
+def mark(engine: str, tensor: torch.Tensor, marks: list[tuple[Any, ...]]) -> None:
     import dynacheck
     import torch._dynamo.decorators
 
-    for name, dim in marks:
-        getattr(dynacheck if engine == "bundled" else torch._dynamo.decorators, name)(tensor, dim)
+    for name, dim, *bounds in marks:
+        made = getattr(dynacheck if engine == "bundled" else torch._dynamo.decorators, name)
+        made(tensor, dim, **(bounds[0] if bounds else {}))
 
 
 def run(history: History, engine: Any = None) -> Served:
     """All calls of a history, plainly or under an engine."""
     served = Served()
     fn: Callable[..., Any] = history.function()
+    kept: dict[str, Any] = {}
 
     def backend(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         if any("call" in node.op for node in gm.graph.nodes):  # ours hands over no graph without operations
@@ -83,18 +85,18 @@ def run(history: History, engine: Any = None) -> Served:
 
     if engine is None:
         for call in history.calls:
-            served.results.append(_call(fn, call.arguments()))
+            served.results.append(_call(call, fn, call.arguments(kept)))
         return served
     engine.reset()
     with warnings.catch_warnings(), engine.record() as seen:
         warnings.simplefilter("ignore")
         compiled = engine.compile(fn, backend=backend, **history.options)
         for call in history.calls:
-            args = call.arguments()
-            mark(engine.name, args[0], call.marks)
+            args = call.arguments(kept)
+            mark(engine.name, args["x"], call.marks)
             number = seen.calls_so_far()
             served.graphs.append([])
-            served.results.append(_call(compiled, args))
+            served.results.append(_call(call, compiled, args))
             served.outcomes.append(",".join(seen.outcomes_since(number)))
         figures = seen.finish()
     served.entries, served.faults = figures.entries, figures.faults
@@ -102,9 +104,9 @@ def run(history: History, engine: Any = None) -> Served:
     return served
 
 
-def _call(fn: Callable[..., Any], args: list[Any]) -> Any:
+def _call(call: Call, fn: Callable[..., Any], args: dict[str, Any]) -> Any:
     try:
-        return frozen(fn(*args))
+        return frozen(call.run(fn, args))
     except Exception as error:
         return Raised(type(error).__name__, str(error)[:200])
 

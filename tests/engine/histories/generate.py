@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import random
 import types
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,6 +103,35 @@ LINES = {
         "for item in items: x = x + item",
         "x = x + items[-1] * items[0]",
     ],
+    "pair": [
+        "x = x + pair['t'].sum()",
+        "x = x + pair['k']",
+        "x = x + pair['t'].shape[{d}]",
+        "if pair['t'].shape[{d}] > {k}: x = x - 1",
+        "for name in pair: x = x + len(name)",
+        "x = x * pair.get('k', 1) + pair.get('none', 2)",
+    ],
+    "tensors": [
+        "x = x + sum(t.sum() for t in tensors)",
+        "x = x + len(tensors)",
+        "for t in tensors: x = x + t.shape[{d}]",
+        "if tensors[0].shape == tensors[-1].shape: x = x + tensors[0].sum() * tensors[-1].sum()",
+        "x = x + torch.cat([t.reshape(-1) for t in tensors]).sum()",
+        "x = x + max(t.shape[{d}] for t in tensors)",
+    ],
+    "net": [
+        "x = net(x)",
+        "x = x + net.width",
+        "x = x * net.gain",
+        "if net.training: x = x + 1",
+        "x = x + torch.zeros(1, net.width + 1).sum()",
+        "x = x + net.table[: x.shape[{d}]].sum()",
+    ],
+    "dtype": [
+        "x = x.to(dtype)",
+        "x = x + torch.ones(1, dtype=dtype)",
+        "x = x + torch.zeros(x.shape, dtype=dtype)",
+    ],
 }
 HELPER = """
 def helper(x, n):
@@ -119,27 +150,77 @@ class Box:
         self.r = r
 
 
+class Net(torch.nn.Module):
+    """A module with numbers, one of which counts calls."""
+
+    width, gain = 1, 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = 0
+        self.register_buffer("table", torch.ones(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.steps += 1
+        return x * self.gain + self.steps
+
+
 @dataclass
 class Call:
-    """One call: values by parameter; tensors as sizes; marks as (function, dimension) on `x`; whether tensors are
-    transposed views, or no views at all."""
+    """One call.
+
+    Args:
+        values: of each parameter; tensors as sizes.
+        marks: on `x`: (function, dimension), and bounds.
+        transposed: whether tensors are transposed views.
+        owning: whether tensors are no views.
+        by_name: whether all but `x` are passed by name.
+        mode: the grad mode around the call: "", "no_grad" or "inference_mode".
+        grad: whether `x` requires grad.
+    """
 
     values: dict[str, Any]
-    marks: list[tuple[str, int]] = field(default_factory=list)
+    marks: list[tuple[Any, ...]] = field(default_factory=list)
     transposed: bool = False
     owning: bool = False
+    by_name: bool = False
+    mode: str = ""
+    grad: bool = False
 
-    def arguments(self) -> list[Any]:
-        return [self._made(name, value) for name, value in self.values.items()]
+    def arguments(self, kept: dict[str, Any]) -> dict[str, Any]:
+        """The arguments, made anew, but for a module that stays the same one: it is in what is kept between calls."""
+        made = {name: self._made(name, value, kept) for name, value in self.values.items()}
+        made["x"] = made["x"].requires_grad_() if self.grad else made["x"]
+        return made
 
-    def _made(self, name: str, value: Any) -> Any:
+    def run(self, fn: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        """Call a function as this call has it."""
+        with getattr(torch, self.mode)() if self.mode else contextlib.nullcontext():
+            if self.by_name:
+                return fn(arguments["x"], **{name: v for name, v in arguments.items() if name != "x"})
+            return fn(*arguments.values())
+
+    def _made(self, name: str, value: Any, kept: dict[str, Any]) -> Any:
         if name in ("x", "y"):
-            flat = torch.arange(float(value[0] * value[1]))
-            view = flat.view(value[1], value[0]).t() if self.transposed else flat.view(value)
-            return view.clone() if self.owning else view
+            return self._tensor(value)
+        if name == "pair":
+            return {"t": self._tensor(value[0]), "k": value[1]}
+        if name == "tensors":
+            return [self._tensor(size) for size in value]
+        if name == "net":
+            net = kept.setdefault(name, Net())
+            net.width, net.gain = value[:2]
+            return net.train(value[2])
+        if name == "dtype":
+            return getattr(torch, value)
         if name == "box":
             return Box(*value)
         return list(value) if name == "items" else value
+
+    def _tensor(self, size: tuple[int, int]) -> torch.Tensor:
+        flat = torch.arange(float(size[0] * size[1]))
+        view = flat.view(size[1], size[0]).t() if self.transposed else flat.view(size)
+        return view.clone() if self.owning else view
 
 
 @dataclass
@@ -168,6 +249,14 @@ def value(rng: random.Random, name: str) -> Any:
         return (rng.choice(SIZES), rng.choice(SIZES))
     if name == "box":
         return (rng.choice(range(6)), rng.choice((0.5, 1.0, 2.5)))
+    if name == "pair":
+        return (value(rng, "x"), rng.choice(range(5)))
+    if name == "tensors":
+        return tuple(value(rng, "x") for _ in range(rng.choice((1, 2, 2, 3))))
+    if name == "net":
+        return (rng.choice(range(4)), rng.choice((0.5, 1.0, 2.5)), rng.random() < 0.7)
+    if name == "dtype":
+        return rng.choice(("float32", "float32", "float64", "bfloat16"))
     if name == "items":
         return tuple(rng.choice((1, 2, 3)) for _ in range(rng.choice((1, 2, 3))))
     return rng.choice(
@@ -184,19 +273,36 @@ def changed(rng: random.Random, name: str, have: Any) -> Any:
         return (
             (rng.choice(range(6)), have[1]) if rng.random() < 0.5 else (have[0], rng.choice((0.5, 1.0, 2.5)))
         )
+    if name in ("pair", "net", "tensors"):
+        which = rng.randrange(len(have))
+        new = value(rng, name) if name != "tensors" else [changed(rng, "x", size) for size in have]
+        return tuple(new[which] if i == which else item for i, item in enumerate(have))
     return value(rng, name)
+
+
+FIRST, MORE = 2000, ["pair", "tensors", "net", "dtype"]
+"""Numbers from here on may have these parameters, and more ways of calling; those before stay what they were."""
+
+
+def more(number: int, calls: list[Call]) -> None:
+    """Vary how the calls are made."""
+    rng = random.Random(f"{number}: how it is called")
+    modes, grads, names = rng.random() < 0.25, rng.random() < 0.25, rng.random() < 0.25
+    for call in calls:
+        call.by_name = names and rng.random() < 0.5
+        call.mode = rng.choice(("", "no_grad", "inference_mode")) if modes else ""
+        call.grad = grads and rng.random() < 0.5
+        if rng.random() < 0.5:
+            call.marks = [(*m, {"min": 2, "max": 64}) if m[0] == "mark_dynamic" else m for m in call.marks]
 
 
 def history(number: int) -> History:
     """The history of that number, always the same."""
     rng = random.Random(number)
+    pool = ["y", "n", "r", "flag", "s", "box", "items", *(MORE if number >= FIRST else [])]
     names = [
         "x",
-        *sorted(
-            rng.sample(
-                [n for n in ("y", "n", "r", "flag", "s", "box", "items")], rng.choice((0, 1, 1, 2, 2, 3))
-            )
-        ),
+        *sorted(rng.sample(pool, rng.choice((0, 1, 1, 2, 2, 3)))),
     ]
     kinds = ["size", *("two" if n == "y" else n for n in names[1:])]
     lines = [rng.choice(LINES[kind]) for kind in [*kinds, rng.choice(kinds)]]
@@ -221,4 +327,6 @@ def history(number: int) -> History:
     owning = random.Random(f"{number}: which tensors are no views")
     for call in calls:
         call.owning = owning.random() < 0.5
+    if number >= FIRST:
+        more(number, calls)
     return History(number, source, options, calls)
