@@ -8,7 +8,7 @@ from parity.harness import Raised
 
 
 def x(rows, columns, *marks, **more):
-    options = {name: more.pop(name) for name in ("transposed", "owning") if name in more}
+    options = {name: more.pop(name) for name in ("transposed", "owning", "mode") if name in more}
     return Call({"x": (rows, columns), **more}, list(marks), **options)
 
 
@@ -74,8 +74,13 @@ BOUNDS = {
         "def f(x):\n    return x * 2 if x.shape[1] > 1 else x\n", None, [x(3, 4, BOUNDED), x(3, 5)],
     ),
 }  # fmt: skip
+MODES = {
+    "a float that changes in inference mode": (
+        "def f(x, r):\n    return x * (r + 1)\n", None, [x(4, 1, r=r, mode="inference_mode") for r in (2.5, 0.0, 1.5)],
+    ),
+}  # fmt: skip
 LEFT_ALONE = ("early, and no symbols", "a number that is an index", "numbers passed on")
-ALL = VIEWS | BOUNDS | WITHOUT_TENSOR_OPERATIONS | INPUTS
+ALL = VIEWS | BOUNDS | MODES | WITHOUT_TENSOR_OPERATIONS | INPUTS
 
 
 IN_DETAIL = {
