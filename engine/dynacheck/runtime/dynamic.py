@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from dynacheck.config import Config
-from dynacheck.graph.facts import TensorRef, UnsupportedTensor, facts_of, is_wrapper
+from dynacheck.graph.facts import PLAIN, TensorRef, UnsupportedTensor, facts_of, is_wrapper
 from dynacheck.graph.symbolic import AUTO, BASE, DUCK, STATIC, Dim, Layout
 from dynacheck.guards import MarksAre, NoMarks, TensorMatch, TypeIs
 from dynacheck.guards.tensors import MARKS, FlattenIs, UnbackedMarksAre, flattened
@@ -89,8 +89,9 @@ class ShapePolicy:
 
     def _layout(self, tx: Any, node: Node, tensor: torch.Tensor, fixed: bool) -> Layout:
         """What to make of the sizes of a tensor, of those that a traceable wrapper is made of, and of a view's base."""
-        base = tensor._base if tensor._is_view() else None
-        under = None if base is None else self._layout(tx, node.child(BASE), base, fixed)
+        under = None
+        if type(tensor) in PLAIN and tensor._base is not None:  # asking a subclass could run the user's code
+            under = self._layout(tx, node.child(BASE), tensor._base, fixed)
         inner = {}
         for name in flattened(tensor)[0] if is_wrapper(type(tensor)) else ():
             child = node.child(DictAttr(name))
