@@ -528,7 +528,8 @@ class Tracing(Tracer):
         return SizeVariable([self.size_item(tensor, i) for i in range(len(tensor.ref.facts.shape))])
 
     def size_item(self, tensor: TensorVariable, index: int) -> VariableTracker:
-        return self._number(tensor.ref.facts.shape[index])
+        size = tensor.ref.facts.shape[index]
+        return ConstantVariable(size) if type(size) is int else self._number(size)
 
     def _number(self, value: Any) -> VariableTracker:
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):

@@ -29,7 +29,6 @@ from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.translate.spelling import in_words
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
-from dynacheck.variables.symbolic import COMPUTED
 from dynacheck.variables.wrap import look_at_kind
 from dynacheck.versions import torch_since
 
@@ -217,13 +216,12 @@ def _finished(
 def computes(attempt: Attempt, was_plain: bool) -> bool:
     """Whether a frame that ran to its end is rewritten: one without operations runs as it is.
 
-    Where all sizes are symbols, arithmetic on these is one, unless the code ran as it is before: torch leaves it
-    alone from then on.
+    Asking for a symbol or computing with symbols is one, unless the code ran as it is before: torch leaves it alone
+    from then on.
     """
     if attempt.graph.calls or attempt.fullgraph or ASKED_WHETHER_COMPILED in attempt.state:
         return True
-    computed = attempt.graph.asked or COMPUTED in attempt.state
-    return computed and not attempt.shapes.static and not was_plain
+    return attempt.graph.asked and not was_plain
 
 
 def _keep_apart(attempt: Attempt, frame: Frame) -> None:

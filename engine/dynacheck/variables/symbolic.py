@@ -34,10 +34,6 @@ OPERATOR_METHODS: Final = frozenset(
     [*COMPARE_DUNDERS, *UNARY_DUNDERS]
     + [f"__{side}{name}__" for name in BINARY_DUNDERS for side in ("", "r") if name != "matmul"]
 )
-COMPUTED: Final = "computed with symbols"
-"""In the state of an attempt: something was computed from symbols; torch's graph has nodes then, though the one handed to
-the backend may lose them."""
-
 UNARY: Final[dict[str, Callable[[Any], Any]]] = {"-": operator.neg, "+": operator.pos, "abs": operator.abs}
 
 
@@ -83,7 +79,6 @@ class SymNumberVariable(VariableTracker):
         self, tx: Tracer, target: Callable[..., Any], operands: list[VariableTracker]
     ) -> VariableTracker:
         """The number that an operation on symbols gives; recorded when the graph uses it."""
-        tx.state[COMPUTED] = True
         found = tx.evaluate_symbolic(target, [v.as_meta(tx) for v in operands])
         if isinstance(found, torch.SymFloat) and found.node.expr.is_number:
             # algebra folds 0 * n to an int, though it may be -0.0 or nan: the symbols' values tell
@@ -129,13 +124,9 @@ class SymNumberVariable(VariableTracker):
     def nb_unary(self, tx: Tracer, op: str) -> VariableTracker:
         if isinstance(self.sym, torch.SymBool):
             return tx.constant(tx.specialize(self.sym)).nb_unary(tx, op)
-        if op != "index":
-            tx.state[COMPUTED] = True
         if op in UNARY:
             return self._derived(tx, UNARY[op], [self])
-        if op in ("int", "index") and isinstance(self.sym, torch.SymInt):
-            return self
-        if op == "float" and isinstance(self.sym, torch.SymFloat):
+        if op == "index" and isinstance(self.sym, torch.SymInt):
             return self
         if op == "float":
             return self._derived(tx, torch.sym_float, [self])
