@@ -301,10 +301,7 @@ class SymbolicEnv:
             if isinstance(size, torch.SymInt):
                 dynamic[0].add(i)
                 self._note(SymbolSource(node, "size", i), size.node.expr, dim)
-            elif dim.kind == "marked" and (dim.min, dim.max) != (
-                None,
-                None,
-            ):  # a 0 or 1, which breaks the mark
+            elif dim.kind == "marked" and (dim.min, dim.max) != (None, None):  # a 0 or 1 breaks the mark
                 self._note(SymbolSource(node, "size", i), sympy.Integer(size), dim)
         for i, stride in enumerate(fake.stride()):
             if isinstance(stride, torch.SymInt):
@@ -323,9 +320,7 @@ class SymbolicEnv:
         if expr.is_Symbol:
             found = self._sources.setdefault(expr, [])
             found.append(at)
-            found.sort(
-                key=lambda at: at.node.accessor == BASE
-            )  # graphs read what is handed to them anyway first
+            found.sort(key=lambda at: at.node.accessor == BASE)  # what graphs are handed anyway first
 
     def dynamic_dims(self, node: Node) -> tuple[frozenset[int], frozenset[int]]:
         """Which sizes and strides of an input tensor are symbolic: those that no guard on the tensor may pin.

@@ -11,7 +11,6 @@ EXPECTED_FAILURES: dict[str, str] = {
     "mode_prints": "a frame with a break under a torch function mode is given up; torch splits inside of the mode",
     "fullgraph_after_partial": "on purpose: a fullgraph=True call that an entry ending in a break would serve raises",
     "hooks_again_mixed": "which of several hooks get keywords is known by their ids",
-    "89_empty_else_branch": "arithmetic on a size alone makes no graph",
 }
 
 UNDER_TRANSFORM = (
