@@ -122,11 +122,19 @@ def _value_hint(change: ChangeRow) -> str:
     return "this value is part of the compiled code; keep it constant, or pass it as a tensor"
 
 
-def _pinned(change: ChangeRow) -> str:
+_ONE_SIZE_ONLY = (
+    "this size was taken as dynamic, yet the code at this line needs the number itself: the entry serves one size only; "
+    "pad to one size, or do without the number"
+)
+
+
+def _pinned(change: ChangeRow | Change) -> str:
     """What to say of a condition that only one number meets; "" of others."""
-    if re.fullmatch(r"\S+ == -?[\d.]+", str(change.then)):
-        return "the code at this line needs the number itself: each one is a graph of its own"
-    return ""
+    if not re.fullmatch(r"\S+ == -?[\d.]+", str(change.then)):
+        return ""
+    if change.kind == "size":
+        return _ONE_SIZE_ONLY
+    return "the code at this line needs the number itself: each one is a graph of its own"
 
 
 def _size_hint(change: ChangeRow) -> str:
@@ -170,6 +178,8 @@ def history_of(changes: Sequence[Change]) -> History:
     hint = _ALWAYS.get(note.partition(" ")[0], "")
     if first.detail or (first.kind == "value" and first.source.startswith("self.")):
         hint = ""
+    if any(is_condition(change) and _pinned(change) == _ONE_SIZE_ONLY for change in changes):
+        hint = _ONE_SIZE_ONLY  # that it becomes dynamic, as is said of the first change, doesn't help
     return History(first.source, (first.was, *(change.became for change in changes)), note, hint)
 
 

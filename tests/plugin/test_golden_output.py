@@ -58,6 +58,59 @@ def test_expected_to_fail():
 def test_fails_by_itself():
     assert torch.compile(clean)(X) is None
 """
+SIZES = """
+def calls(f, *sizes, mark=None, **options):
+    compiled = torch.compile(f, **options)
+    for size in sizes:
+        x = torch.ones(size)
+        if mark:
+            mark(x, 0)
+        compiled(x)
+
+
+def narrow(x):
+    if 3 < x.shape[0] < 5:
+        return x * 2
+    return x * 3
+
+
+def signed(x):
+    if x.sum() > 0:
+        return x * 2
+    return x * 3
+
+
+pytestmark = pytest.mark.max_recompiles(0)
+
+
+def test_dynamic_but_one_size_only():
+    calls(narrow, 2, 4, 6)
+
+
+def test_a_mark_that_ended_up_pinned():
+    calls(narrow, 4, 6, mark=torch._dynamo.maybe_mark_dynamic)
+
+
+def test_a_mark_that_must_hold():
+    calls(narrow, 4, mark=torch._dynamo.mark_dynamic)
+
+
+def test_a_batch_of_one():
+    calls(clean, (4, 3), (1, 3), mark=torch._dynamo.mark_dynamic)
+
+
+def test_sizes_that_were_equal():
+    calls(clean, (4, 4), (4, 5), dynamic=True)
+
+
+@pytest.mark.max_graph_breaks(0)
+def test_both_sides_of_a_branch():
+    compiled = torch.compile(signed)
+    for value in (1.0, -1.0):
+        compiled(torch.full((3,), value))
+    for value in (1.0, -1.0):
+        compiled(torch.full((4,), value))
+"""
 RUNS = {
     "plain": ((), {}),
     "verbose": (("-v",), {}),
@@ -83,6 +136,7 @@ def steady(text: str) -> str:
     lines = [line for line in text.splitlines() if not line.startswith(MACHINES)]
     text = "\n".join(lines).replace("\x1b", "␛")
     text = re.sub(r"0x[0-9a-f]+", "0x", text)
+    text = re.sub(r"/\S+/(test_it\.py)", r"\1", text)
     text = re.sub(r"in \d+\.\d+s( \(\d+:\d+:\d+\))?", "in N s", text)
     text = re.sub(r"=+ (.* in N s)(.*?) ?=+", r"== \1\2 ==", text)
     text = re.sub(r"-{3,} (dynacheck \(engine .*?\)) -+", r"-- \1 --", text)
@@ -99,6 +153,12 @@ def test_golden_run(project, monkeypatch, name):
         monkeypatch.setenv(variable, value)
     result = project.run("-p", "no:asyncio", *args, text=TESTS)
     golden_files.compare(f"runs/{name}", steady(result.stdout.str()))
+
+
+def test_golden_sizes(project, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    result = project.run("-p", "no:asyncio", "--tb=short", text=SIZES)
+    golden_files.compare("runs/sizes", steady(result.stdout.str()))
 
 
 @pytest.mark.parametrize("page", ["help", "markers", "fixtures"])

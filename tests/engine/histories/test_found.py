@@ -74,13 +74,20 @@ BOUNDS = {
         "def f(x):\n    return x * 2 if x.shape[1] > 1 else x\n", None, [x(3, 4, BOUNDED), x(3, 5)],
     ),
 }  # fmt: skip
+NARROW = "def f(x):\n    return x * 2 if 3 < x.shape[0] < 5 else x * 3\n"
+MAYBE = ("maybe_mark_dynamic", 0)
+ONE_SIZE_ONLY = {
+    "a dynamic size that one number fits": (NARROW, None, [x(n, 3) for n in (2, 4, 6, 4, 7)]),
+    "a mark that one number fits": (NARROW, None, [x(n, 3, MAYBE) for n in (4, 6, 4, 7)]),
+    "a mark that ends up pinned": (NARROW, None, [x(4, 3, ("mark_dynamic", 0))]),
+}  # fmt: skip
 MODES = {
     "a float that changes in inference mode": (
         "def f(x, r):\n    return x * (r + 1)\n", None, [x(4, 1, r=r, mode="inference_mode") for r in (2.5, 0.0, 1.5)],
     ),
 }  # fmt: skip
 LEFT_ALONE = ("early, and no symbols", "a number that is an index", "numbers passed on")
-ALL = VIEWS | BOUNDS | MODES | WITHOUT_TENSOR_OPERATIONS | INPUTS
+ALL = VIEWS | BOUNDS | ONE_SIZE_ONLY | MODES | WITHOUT_TENSOR_OPERATIONS | INPUTS
 
 
 IN_DETAIL = {

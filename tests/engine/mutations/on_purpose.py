@@ -14,6 +14,10 @@ ON_PURPOSE = {
     "looks at no special method of a class, nor at a module's forward",
     r"globals\.\w+: __getattribute__$": "a class whose attributes are looked up otherwise isn't the one that was "
     "translated; torch looks at no special method of a class",
+    r"globals\.(OPTIONS\.rate|Color\.RED): deleted$": "what an object or class had itself is guarded there; torch "
+    "looks at what is found, and that is equal: the default of a data class, the member that the class of enums finds",
+    r"globals\.\w+: replaced by a subclass$": "classes are guarded by identity; torch looks at what was found in them",
+    r"globals\.\w+: bases$": "what is looked up in a class is guarded, wherever it is found; torch guards the place",
 }
 
 

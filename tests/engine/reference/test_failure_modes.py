@@ -144,6 +144,45 @@ def test_a_batch_of_one_has_an_entry_of_its_own(seen, backend, marked):
     assert one.hint.startswith("sizes 0 and 1 have entries of their own")
 
 
+# -- dynamic in name only
+
+
+def narrow(x):
+    if 3 < x.shape[0] < 5:
+        return x * 2
+    return x * 3
+
+
+def looked_up(x):
+    return x * (2, 3, 5, 7, 11, 13, 17)[x.shape[0]]
+
+
+@pytest.mark.parametrize("mark", [False, True])
+@pytest.mark.parametrize("fn", [narrow, looked_up])
+def test_an_entry_with_a_dynamic_size_that_serves_one_size_only(seen, backend, fn, mark):
+    compiled = dynacheck.compile(fn, backend=backend)
+    for size in (2, 4, 6, 4):
+        x = torch.ones(size, 4)
+        if mark:
+            dynacheck.maybe_mark_dynamic(x, 0)
+        torch.testing.assert_close(compiled(x), fn(x))
+    assert outcomes(seen) == ["miss", "miss", "miss", "hit"]
+    pinned = seen.recompiles[-1].changes[0]
+    assert (pinned.kind, pinned.then, pinned.now) == ("size", "x.size()[0] == 4", 6)
+    assert pinned.line == fn.__code__.co_firstlineno + 1
+    assert "the entry serves one size only" in pinned.hint
+
+
+@pytest.mark.parametrize("fn", [narrow, looked_up])
+def test_a_mark_that_ends_up_pinned_is_an_error(backend, fn):
+    x = torch.ones(4, 4)
+    dynacheck.mark_dynamic(x, 0)
+    with pytest.raises(dynacheck.ConstraintViolationError) as raised:
+        dynacheck.compile(fn, backend=backend)(x)
+    assert "mark_dynamic(x, 0)" in str(raised.value)
+    assert f"specialised to 4 at {__file__}:{fn.__code__.co_firstlineno + 1}" in str(raised.value)
+
+
 # -- duck shaping
 
 

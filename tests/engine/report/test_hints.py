@@ -58,7 +58,7 @@ def test_every_kind_has_a_hint(kind):
         (row(4, 5, "x", "size"), "mark_dynamic"),
         (row(4, 1, "x", "size"), "0 and 1"),
         (row("x.size()[0] <= 8", 9, "x", "size"), "a branch depends on this size"),
-        (row("x.size()[0] == 4", 5, "x", "size"), "needs the number itself"),
+        (row("x.size()[0] == 4", 5, "x", "size"), "the entry serves one size only"),
         (row("2 <= x.size()[0]", 1, "x", "size"), "0 and 1"),
         (row("x.size()[0] == y.size()[0]", {}, "x, y", "expression"), "warm up with different ones"),
         (row("n + m <= 5", {}, "n, m", "expression"), "a branch depends on this condition"),
@@ -154,6 +154,12 @@ def test_what_to_do_about_what_always_grows():
     counts = [Change("state['n']", "value", n, n + 1) for n in range(4)]
     assert history_of(counts).hint == "count outside of the compiled function, or in a tensor"
     assert history_of([change(n, n + 1) for n in range(4)]).hint == ""
+
+
+def test_that_a_size_is_dynamic_is_no_advice_where_it_is_pinned():
+    sizes = [Change("x", "size", 2, 4), Change("x", "size", "x.size()[0] == 4", 6)]
+    assert "the entry serves one size only" in history_of(sizes).hint
+    assert history_of(sizes[:1]).hint == ""
 
 
 def test_values_that_go_up_and_down_get_no_note():
