@@ -10,8 +10,10 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
-from dynacheck.accessors import dict_keys_of
+from dynacheck.accessors import KeyAt, dict_keys_of
+from dynacheck.guards.base import relate
 from dynacheck.guards.objects import ANY_KEY, KeysAre
+from dynacheck.guards.relations import Same
 from dynacheck.sources import DictAttr, Node
 from dynacheck.variables.base import CantRebuild, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.mappings import OrderedDictVariable, Pair, ValueAt
@@ -29,7 +31,8 @@ _TABLE_OF: Final = {name: table for table, names in _TABLES.items() for name in 
 
 
 class HookTableVariable(OrderedDictVariable):
-    """Hooks by id, or what is said about them. Invariant: all ids of the module's table are in this one, or none."""
+    """Hooks by id, or what is said about some of them. Invariant: what is guarded is at which places of the module's
+    table the ids are."""
 
     __slots__ = ()
 
@@ -38,6 +41,7 @@ class HookTableVariable(OrderedDictVariable):
             assert self.node is not None
             ids = list(dict_keys_of(self.node.peek()))
             tx.guard(self.node, KeysAre(ANY_KEY for _ in ids))
+            self._places(tx, ids)
             self.entries = {
                 key: (tx.constant(key), tx.wrap(self.node.child(ValueAt(i)))) for i, key in enumerate(ids)
             }
@@ -46,6 +50,17 @@ class HookTableVariable(OrderedDictVariable):
     def lookup(self, tx: Tracer, key: VariableTracker) -> VariableTracker | None:
         self.content(tx)
         return super().lookup(tx, key)
+
+    def _places(self, tx: Tracer, ids: list[int]) -> None:
+        """Guard which places of the module's table have these ids, where not all have."""
+        assert self.node is not None and self.node.parent is not None
+        assert isinstance(self.node.accessor, DictAttr)
+        table = self.node.parent.child(DictAttr(_TABLE_OF[self.node.accessor.name]))
+        places = {key: i for i, key in enumerate(dict_keys_of(table.peek()))}
+        if len(ids) < len(places):
+            for i, key in enumerate(ids):
+                nodes = table.child(KeyAt(places[key])), self.node.child(KeyAt(i))
+                relate(tx.root, Same(), nodes, tx.where())
 
 
 def is_hook_table(node: Node) -> bool:
@@ -59,9 +74,8 @@ def is_hook_table(node: Node) -> bool:
     table = _TABLE_OF[accessor.name]
     if module.__dict__.get("_forward_hooks_always_called"):
         return False
-    hooks = module.__dict__[table]
-    sizes = [len(module.__dict__.get(name, ())) for name in _TABLES[table]]
-    return all(size in (0, len(hooks)) for size in sizes)
+    hooks = set(map(id, module.__dict__[table]))
+    return all(hooks.issuperset(map(id, module.__dict__.get(name, ()))) for name in _TABLES[table])
 
 
 class TensorHookVariable(VariableTracker):

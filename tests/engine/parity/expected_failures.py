@@ -10,7 +10,6 @@ TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 EXPECTED_FAILURES: dict[str, str] = {
     "mode_prints": "a frame with a break under a torch function mode is given up; torch splits inside of the mode",
     "fullgraph_after_partial": "on purpose: a fullgraph=True call that an entry ending in a break would serve raises",
-    "hooks_again_mixed": "which of several hooks get keywords is known by their ids",
 }
 
 UNDER_TRANSFORM = (
@@ -22,6 +21,7 @@ UNDER_TRANSFORM = (
 # Program or case name -> why, and the figures wanted instead where they are settled.
 ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
     "late_hook_child": ("a hook registered after the first call is noticed", {"graphs": 2, "recompiles": 1}),
+    "hooks_again_other_one": ("torch doesn't notice which hook gets keywords", {"graphs": 2, "recompiles": 1}),
     "six_threads": (
         "threads that call at once share one entry",
         {"graphs": 1, "recompiles": 0, "entries": 1},

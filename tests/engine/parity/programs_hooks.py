@@ -59,11 +59,33 @@ def always(i):
     return double, "register_forward_hook", {"always_call": True}
 
 
+def takes_any(module, args, *rest):
+    return (rest[-1] + 1) * len(rest)
+
+
+def first_at_even_calls(i):
+    return takes_any, "register_forward_hook", {"with_kwargs": i % 2 == 0}
+
+
+def first_at_odd_calls(i):
+    return takes_any, "register_forward_hook", {"with_kwargs": i % 2 == 1}
+
+
 again("forward", forward, graphs=1, frames=(1, 1), entries=1)
 again("before", before_forward, graphs=1, frames=(1, 1), entries=1)
 again("two", forward, forward, before_forward, graphs=1, frames=(1, 1), entries=1)
 again("keywords", with_keywords, graphs=1, frames=(1, 1), entries=1)
 again("mixed", forward, with_keywords, graphs=1, frames=(1, 1), entries=1)
+again("one_of_three", forward, with_keywords, forward, graphs=1, frames=(1, 1), entries=1)
+again(
+    "other_one",
+    first_at_even_calls,
+    first_at_odd_calls,
+    graphs=1,
+    frames=(1, 1),
+    entries=1,
+    torch_differs="it doesn't notice which hook gets keywords",
+)
 again("alternating", alternating, graphs=2, recompiles=1, frames=(2, 2), entries=2)
 again(
     "always",
