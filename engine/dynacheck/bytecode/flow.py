@@ -202,6 +202,26 @@ def _catches(decoded: DecodedCode, first: int) -> bool:
     return False
 
 
+def caught_globals(decoded: DecodedCode, handler: Handler) -> list[str] | None:
+    """Return the globals that name all that the `except` clauses of a handler catch.
+
+    Args:
+        decoded: the code.
+        handler: the handler of a `try`.
+
+    Returns: their names; None where a clause has anything else.
+    """
+    names: list[str] = []
+    first = handler.target + 1
+    while decoded[first].opname == "LOAD_GLOBAL" and decoded[first + 1].opname == "CHECK_EXC_MATCH":
+        names.append(str(decoded[first].argval))
+        otherwise = decoded[first + 2].target
+        if otherwise is None:
+            return None
+        first = otherwise
+    return names if decoded[first].opname == "RERAISE" else None
+
+
 def blocks(decoded: DecodedCode, index: int) -> tuple[Block, ...]:
     """Return the blocks an instruction is in, outermost first.
 

@@ -175,9 +175,9 @@ class World:
         over = self._roots.get(id(ref.storage))
         leaf = facts.view in (VIEW_OF_LEAF, VIEW_NO_GRAD)
         grad = leaf or _needs_grad_node(facts)
+        whole = {"shape": (facts.nbytes // facts.dtype.itemsize,), "stride": (1,)}
         flat = facts.replace(
-            shape=(facts.nbytes // facts.dtype.itemsize,),
-            stride=(1,),
+            **({} if facts.nbytes < 0 else whole),  # of symbols: what the view covers
             storage_offset=0,
             view=None,
             is_leaf=leaf or not grad,

@@ -26,7 +26,7 @@ from dynacheck.opcodes.unwind import unwind
 from dynacheck.sources import CAttr, Node, UserLine, type_lookup
 from dynacheck.translate.calls import Calls
 from dynacheck.translate.signals import Restart, SkipFrame
-from dynacheck.translate.swallowing import may_swallow
+from dynacheck.translate.swallowing import may_catch, may_swallow
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import CantRebuild, GraphBreak, ObservedException, VariableTracker
@@ -470,7 +470,7 @@ class Frame(Calls):
         if self._blocks is None or self._blocks[0] != index:
             self._blocks = index, blocks(self.decoded, index)
         return any(
-            block.kind is BlockKind.EXCEPT
+            (block.kind is BlockKind.EXCEPT and may_catch(self, self.decoded, block.handler))
             or (block.kind is BlockKind.WITH and may_swallow(self, self.stack[block.exit_position]))
             for block in self._blocks[1]
         )

@@ -1,4 +1,4 @@
-"""Whether the exit of a `with` block may end the exception that it is given."""
+"""Whether the exit of a `with` block, or the clauses of a `try`, may end an exception that an operator raises."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from types import CodeType
 from typing import Any, Final
 
 from dynacheck.bytecode.by_code import ByCode
-from dynacheck.bytecode.decode import decode
+from dynacheck.bytecode.decode import DecodedCode, decode
+from dynacheck.bytecode.flow import caught_globals
+from dynacheck.bytecode.instruction import Handler
+from dynacheck.opcodes.table import Machine
+from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.contexts import ExitVariable
 from dynacheck.variables.functions import BoundMethodVariable, UserFunctionVariable
@@ -16,6 +20,8 @@ from dynacheck.variables.objects import UserObjectVariable
 
 _OF_GENERATORS: Final = contextlib._GeneratorContextManager.__exit__.__code__
 _known: ByCode[bool] = ByCode()
+_NEVER_FOR_VALUES: Final = (NotImplementedError, AttributeError, ImportError)
+"""What says that something isn't there, whatever the values are."""
 
 
 def may_swallow(tx: Tracer, leave: VariableTracker) -> bool:
@@ -47,6 +53,21 @@ def may_swallow(tx: Tracer, leave: VariableTracker) -> bool:
         found = not returns_nothing(function.code)
         _known.set(function.code, found)
     return found
+
+
+def may_catch(tx: Machine, decoded: DecodedCode, handler: Handler) -> bool:
+    """Whether the clauses of a `try` may catch what an operator raises because of its tensors' values.
+
+    Args:
+        tx: the frame.
+        decoded: its code.
+        handler: that of the `try`.
+    """
+    names = caught_globals(decoded, handler)
+    if names is None:
+        return True
+    caught = [abstract.python_object(tx.load_global(name).realize(tx)) for name in names]
+    return not all(isinstance(cls, type) and issubclass(cls, _NEVER_FOR_VALUES) for cls in caught)
 
 
 def returns_nothing(code: CodeType) -> bool:

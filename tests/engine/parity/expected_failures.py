@@ -21,7 +21,10 @@ UNDER_TRANSFORM = (
 # Program or case name -> why, and the figures wanted instead where they are settled.
 ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
     "late_hook_child": ("a hook registered after the first call is noticed", {"graphs": 2, "recompiles": 1}),
-    "hooks_again_other_one": ("torch doesn't notice which hook gets keywords", {"graphs": 2, "recompiles": 1}),
+    "hooks_again_other_one": (
+        "torch doesn't notice which hook gets keywords",
+        {"graphs": 2, "recompiles": 1},
+    ),
     "six_threads": (
         "threads that call at once share one entry",
         {"graphs": 1, "recompiles": 0, "entries": 1},

@@ -483,6 +483,19 @@ def _():
     return f, rows_of(7, 1, 7)
 
 
+@program("fallback_after_a_write", 37, graphs=1, frames=(1, 1), entries=1)
+def _():
+    def f(table, index):
+        table.mul_(2)
+        try:
+            table.index_copy_(0, index, torch.ones(index.shape[0], table.shape[1]))
+        except NotImplementedError:
+            table[index] = 1
+        return table - 1
+
+    return f, rows_of(1, 2, 0)
+
+
 @program("raises_after_a_write", 37, graphs=1, frames=(1, 1), torch_differs="the handler is passed")
 def _():
     def f(table, index):

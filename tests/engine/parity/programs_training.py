@@ -252,3 +252,31 @@ def _(model, optimizer):
         optimizer.step()
 
     return step
+
+
+class Halved(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 0.5 * (1 + torch.tanh(x))
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0]
+
+
+def with_gradients(fn, tc):
+    compiled = tc(fn)
+
+    def step(x, layer):
+        loss = compiled(x, layer)
+        loss.backward()
+        return loss, layer.weight.grad.clone()
+
+    return step
+
+
+@program("function_of_a_view_that_varies", 29, graphs=2, recompiles=1, entries=2, build=with_gradients)
+def _():
+    layer = nn.Linear(4, 8)
+    return lambda x, layer: Halved.apply(layer(x)).sum(), [(torch.ones(2, n, 4), layer) for n in (3, 5, 6)]
