@@ -228,6 +228,12 @@ class Node:
             self._user_path = self.accessor.user_path("" if self.parent is None else self.parent.user_path)
         return self._user_path
 
+    def name_missing(self, name: str) -> None:
+        """A key below this object that `__getattr__` looked for in vain: to users it is an attribute that isn't there."""
+        for node in self.walk():
+            if getattr(node.accessor, "key", None) == name and node.peek() is ABSENT:
+                node._user_path = f"{self.user_path}.{name}"
+
     def walk(self) -> Iterator[Node]:
         """This node and all below it, parents first."""
         left = [self]

@@ -185,7 +185,12 @@ class UserObjectVariable(VariableTracker):
         """What the class's `__getattr__` gives."""
         method = self.override(tx, "__getattr__")
         assert method is not None
-        return tx.call(method, [tx.constant(name)])
+        try:
+            return tx.call(method, [tx.constant(name)])
+        except ObservedException:
+            if self.node is not None:
+                self.node.name_missing(name)
+            raise
 
     def generic_getattr(self, tx: Tracer, name: str) -> VariableTracker:
         """`object.__getattribute__`."""

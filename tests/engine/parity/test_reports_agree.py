@@ -20,7 +20,6 @@ OTHER_CAUSES = {
     "ten_linears": "torch holds the argument's size, ours only the weight's, which it must equal",
     "07_branch_on_object_identity": "torch compares the tensors of the two objects, ours the objects",
     "40_dict_optional_values": "torch compares the number of keys besides the keys",
-    "69_getattr_config_proxy": "a name that __getattr__ answers: torch guards the name, ours what it reads",
 }
 # Names are counted by place (file and line) in the table of programs, by place and reason in reports.
 OTHER_REASONS = {"print_in_comprehension": "one line breaks for two reasons under ours, for one under torch"}
