@@ -2,8 +2,8 @@
 
     python tests/engine/zoo/table.py [NAME ...] [--verbose] [--eval | --train] [--no-torch] [--write]
 
-Columns are graphs/break places/recompiles/entries, torch's first. ``--write`` puts a table of what ran, of all models in
-eval mode if nothing else is said, on docs/reference/models.md.
+Columns are graphs/break places/recompiles/entries, torch's first. ``--write`` puts a table of what ran on
+docs/reference/models.md.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ def show(model: object, training: bool, arguments: argparse.Namespace, rows: lis
     return not found
 
 
-TEXT = """{n} of the zoo's {total} models: three calls of different shapes, captured with a backend that compiles nothing.
-"Right" is whether results, buffers and random numbers are eager's. Where two numbers stand, the second is torch's;
-`why` is the reason that `tests/engine/zoo/expected_differences.py` has for it.
+TEXT = """{n} runs of the zoo's {total} models, in eval and in training mode: three calls of different shapes, captured with a
+backend that compiles nothing. "Right" is whether results, gradients, buffers and random numbers are eager's. Where two
+numbers stand, the second is torch's; `why` is the reason that `tests/engine/zoo/expected_differences.py` has for it.
 
-{works} of {n} models give eager's results ({works_share:.0%}), {whole} of them as whole graphs without a break
-({whole_share:.0%}; torch.compile {whole_torch}). {breaks:.2f} places break per model (torch.compile {breaks_torch:.2f}),
-{graphs:.2f} graphs are made per model over the three shapes ({graphs_torch:.2f}), with {operators:.0f} operators in the
-first ({operators_torch:.0f}). All figures agree with torch.compile's on {agree} models.
+{works} of {n} runs give eager's results ({works_share:.0%}), {whole} of them as whole graphs without a break
+({whole_share:.0%}; torch.compile {whole_torch}). {breaks:.2f} places break per run (torch.compile {breaks_torch:.2f}),
+{graphs:.2f} graphs are made per run over the three shapes ({graphs_torch:.2f}), with {operators:.0f} operators in the
+first ({operators_torch:.0f}). All figures agree with torch.compile's on {agree} runs.
 """
 
 
@@ -133,7 +133,7 @@ def write(rows: list[tuple]) -> None:
     head = ("", "group", "right", "graphs", "breaks", "recompiles", "entries", "operators", "why")
     page.write(
         "Figures over three shapes",
-        "tests/engine/zoo/table.py --eval --write",
+        "tests/engine/zoo/table.py --write",
         summary(rows).rstrip(),
         page.table(head, lines),
         PAGE,
