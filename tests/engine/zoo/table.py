@@ -69,9 +69,9 @@ def show(model: object, training: bool, arguments: argparse.Namespace, rows: lis
     return not found
 
 
-TEXT = """{n} runs of the zoo's {total} models, in eval and in training mode: three calls of different shapes, captured with a
-backend that compiles nothing. "Right" is whether results, gradients, buffers and random numbers are eager's. Where two
-numbers stand, the second is torch's; `why` is the reason that `tests/engine/zoo/expected_differences.py` has for it.
+TEXT = """{n} runs of the zoo's {total} models, in eval and in training mode: three calls of different shapes, captured
+with a backend that compiles nothing. "Right" is whether results, gradients, buffers and random numbers are eager's. Where
+two numbers stand, the second is torch's; `why` is the reason that `tests/engine/zoo/expected_differences.py` has.
 
 {works} of {n} runs give eager's results ({works_share:.0%}), {whole} of them as whole graphs without a break
 ({whole_share:.0%}; torch.compile {whole_torch}). {breaks:.2f} places break per run (torch.compile {breaks_torch:.2f}),
