@@ -34,8 +34,10 @@ typedef struct Pin {
 } Pin;
 
 #define DC_ANY_SIZE INT64_MIN
+#define MAX_SPECS 32
 
 typedef struct {
+    int refs; /* checks of one program that it serves */
     PyTypeObject *type;
     uint64_t keys;
     int32_t dtype, device_index, rank;
@@ -96,7 +98,7 @@ struct Variant;
 
 /* Top nodes that are skipped together while nothing they read has changed; see guards_memo.c. */
 typedef struct {
-    Node **nodes;
+    Node **nodes, **all; /* the top ones; by their places */
     int nnodes, nvals;
     int nslots, *slots, *slot_vals; /* slots filled from the values */
     struct Variant **variants;
@@ -124,6 +126,8 @@ typedef struct Program {
     char dead, busy, getters;
     void (*on_death)(void *);
     void *on_death_arg;
+    TensorSpec *specs[MAX_SPECS]; /* the last that were built */
+    int nspecs;
     long long checks, passes, hits, walks, repairs, slow;
 } Program;
 

@@ -134,6 +134,30 @@ static int build_dims(int64_t *out, PyObject *dims, int rank) {
     return 0;
 }
 
+static void spec_put(TensorSpec *t) {
+    if (--t->refs == 0) PyMem_Free(t);
+}
+
+static int same_spec(const TensorSpec *a, const TensorSpec *b) {
+    return a->type == b->type && a->keys == b->keys && a->dtype == b->dtype && a->device_index == b->device_index &&
+           a->rank == b->rank && a->requires_grad == b->requires_grad && a->has_sizes == b->has_sizes &&
+           a->has_strides == b->has_strides && a->in_memory == b->in_memory &&
+           memcmp(a->dims, b->dims, 2 * (size_t)a->rank * sizeof *a->dims) == 0;
+}
+
+/* Layers repeat, and a check of their parameters reads less memory when equal ones have one description. */
+static TensorSpec *shared_spec(Program *p, TensorSpec *t) {
+    int n = p->nspecs < MAX_SPECS ? p->nspecs : MAX_SPECS;
+    for (int i = 0; i < n; i++)
+        if (same_spec(p->specs[i], t)) {
+            PyMem_Free(t);
+            p->specs[i]->refs++;
+            return p->specs[i];
+        }
+    p->specs[p->nspecs++ % MAX_SPECS] = t;
+    return t;
+}
+
 static int build_tensor(Program *p, Check *c, PyObject *operands) {
     PyObject *type, *sizes, *strides;
     int dtype, index, grad, rank, in_memory;
@@ -157,8 +181,11 @@ static int build_tensor(Program *p, Check *c, PyObject *operands) {
     t->keys = keys, t->dtype = dtype, t->device_index = index, t->rank = rank, t->requires_grad = (char)grad;
     t->has_sizes = sizes != Py_None, t->has_strides = strides != Py_None;
     t->in_memory = (char)(in_memory && rank <= 5 && t->has_sizes && t->has_strides);
+    t->refs = 1;
     if (t->has_sizes && build_dims(t->dims, sizes, rank) < 0) return -1;
-    return t->has_strides ? build_dims(t->dims + rank, strides, rank) : 0;
+    if (t->has_strides && build_dims(t->dims + rank, strides, rank) < 0) return -1;
+    c->data = shared_spec(p, t);
+    return 0;
 }
 
 static int build_operands(Program *p, Check *c, PyObject *operands) {
@@ -211,7 +238,10 @@ static int build_check(Program *p, Check *c, PyObject *op, PyObject *operands, P
 
 void check_free(Check *c) {
     free_pins(c->pins, c->n);
-    PyMem_Free(c->data);
+    if (c->op == OP_TENSOR && c->data != NULL)
+        spec_put(c->data);
+    else
+        PyMem_Free(c->data);
 }
 
 /* ---- building nodes ------------------------------------------------------------------------------------ */
@@ -322,7 +352,8 @@ int node_count(const Node *nd) {
 
 static void number_nodes(Group *g, Node *nd, int up) {
     nd->up = up;
-    nd->memo = g->nvals++;
+    nd->memo = g->nvals;
+    g->all[g->nvals++] = nd;
     if (nd->slot >= 0) {
         g->slots[g->nslots] = nd->slot;
         g->slot_vals[g->nslots++] = nd->memo;
@@ -341,6 +372,12 @@ static int group_add(Program *p, Group *g, Node *nd) {
             return -1;
         }
     }
+    Node **all = PyMem_Realloc(g->all, (size_t)(g->nvals + node_count(nd)) * sizeof *all);
+    if (all == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    g->all = all;
     g->nodes[g->nnodes++] = nd;
     number_nodes(g, nd, -1);
     return 0;

@@ -37,8 +37,8 @@ enum {
 typedef struct {
     int16_t kind;
     int16_t dict_at; /* which word of the value points to its dict; 0: not known */
-    int32_t place;   /* of the value */
-    const Node *node;
+    int32_t place;   /* of the node, among those of its group */
+    PyObject *value; /* of the node, */
     union {
         PyTypeObject *type;
         TensorSpec *tensor;
@@ -54,7 +54,8 @@ typedef struct Variant {
     PyObject *key; /* an address only */
     int valid, failed;
     int nrecords, capacity, nagain, again_capacity;
-    Record *records;
+    Record *records; /* by place */
+    Node *const *nodes;
     const Node **again; /* walked every time */
     PyObject *values[];
 } Variant;
@@ -83,6 +84,8 @@ static int reserve(void **array, int *capacity, int used, size_t item) {
     return 0;
 }
 
+#define NODE_OF(v, r) ((v)->nodes[(r)->place])
+
 #if DC_PY311
 #define WATCH_OF(r) ((r)->dict)
 #else
@@ -109,7 +112,7 @@ static Record *add(Variant *v, int kind, const Node *nd) { /* NULL: no memory */
         return NULL;
     }
     Record *r = &v->records[v->nrecords++];
-    *r = (Record){.kind = kind, .place = nd->memo, .node = nd};
+    *r = (Record){.kind = kind, .place = nd->memo, .value = v->values[nd->memo]};
     return r;
 }
 
@@ -149,12 +152,12 @@ static void add_class(Variant *v, const Node *nd, PyTypeObject *cls) {
 }
 
 /* Marks are attributes: a tensor that has none keeps having none while its dict stays as it is. 0: it has some. */
-static int record_attributes(Record *r, PyObject *tensor) {
+static int record_attributes(Record *r, const Node *nd, PyObject *tensor) {
     PyObject *dict = peek_dict(tensor);
     r->dict_at = (int16_t)dict_word(Py_TYPE(tensor));
     if (has_no_attributes(tensor)) return record_dict(r, NULL);
     int marked = dict == NULL || r->dict_at == 0 || !PyDict_CheckExact(dict);
-    if (!marked && r->node->nchecks == 2) marked = has_marks(r->node->checks[1].key, dict);
+    if (!marked && nd->nchecks == 2) marked = has_marks(nd->checks[1].key, dict);
     if (marked < 0) PyErr_Clear();
     return marked == 0 && record_dict(r, dict);
 }
@@ -164,7 +167,7 @@ static void add_checks(Variant *v, const Node *nd, PyObject *value) {
     const Check *c = nd->checks;
     int usual = c[0].op == OP_TENSOR && (nd->nchecks == 1 || (nd->nchecks == 2 && c[1].op == OP_MARKS));
     Record *r = add(v, REC_CHECKS, nd);
-    if (r == NULL || !usual || !record_attributes(r, value)) return;
+    if (r == NULL || !usual || !record_attributes(r, nd, value)) return;
     r->kind = REC_TENSOR;
     r->tensor = c[0].data;
 }
@@ -184,7 +187,7 @@ static void add_namespace(Variant *v, const Node *nd, const GuardFrame *gf) {
     PyObject *dict = namespace_of(nd, gf);
     for (int i = 0; i < v->nrecords; i++)
         if (v->records[i].kind == REC_NAMESPACE && v->records[i].dict == dict &&
-            v->records[i].node->accessor == nd->accessor)
+            NODE_OF(v, &v->records[i])->accessor == nd->accessor)
             return;
     add_dict(v, REC_NAMESPACE, nd, NULL, dict);
 }
@@ -332,6 +335,21 @@ int memo_note(const Node *nd, PyObject *value, Walk *w, int safe) {
 
 /* ---- replaying ----------------------------------------------------------------------------------------- */
 
+/* A node has another value now. */
+static void renew(Variant *v, int place, PyObject *now) {
+    int low = 0, high = v->nrecords;
+    v->values[place] = now;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (v->records[middle].place < place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < v->nrecords && v->records[low].place == place; low++)
+        v->records[low].value = now;
+}
+
 /* A value from a dict that has changed somewhere: is it what it was, as far as records after this one don't tell? */
 static int still_the_same(const Node *nd, PyObject *now, Variant *v, Walk *w) {
     PyObject *old = v->values[nd->memo];
@@ -344,7 +362,7 @@ static int still_the_same(const Node *nd, PyObject *now, Variant *v, Walk *w) {
         int r = still_the_same(kid, there ? PyTuple_GET_ITEM(now, kid->index) : NULL, v, w);
         if (r != 1) return r;
     }
-    v->values[nd->memo] = now;
+    if (now != old) renew(v, nd->memo, now);
     return node_check(nd, now, w);
 }
 
@@ -354,7 +372,8 @@ static int entry_unchanged(const Node *kid, PyObject *dict, Variant *v, Walk *w)
 }
 
 static int entries_unchanged(Record *r, Group *g, Variant *v, Walk *w) {
-    int accessor = r->kind == REC_OBJECT ? ACC_DICTATTR : r->kind == REC_DICT ? ACC_KEY : r->node->accessor;
+    const Node *nd = NODE_OF(v, r);
+    int accessor = r->kind == REC_OBJECT ? ACC_DICTATTR : r->kind == REC_DICT ? ACC_KEY : nd->accessor;
     uint64_t version = watch_version(WATCH_OF(r));
     int verdict = 1;
     if (!watch_alive(WATCH_OF(r))) return 0;
@@ -363,10 +382,9 @@ static int entries_unchanged(Record *r, Group *g, Variant *v, Walk *w) {
             if (g->nodes[i]->accessor == accessor && accessor != ACC_GLOBALS)
                 verdict = entry_unchanged(g->nodes[i], r->dict, v, w);
     } else {
-        PyObject *value = v->values[r->node->memo];
-        verdict = checks_allocate(r->node, value) ? 0 : node_check(r->node, value, w);
-        for (int i = 0; verdict == 1 && i < r->node->nkids; i++)
-            if (r->node->kids[i].accessor == accessor) verdict = entry_unchanged(&r->node->kids[i], r->dict, v, w);
+        verdict = checks_allocate(nd, r->value) ? 0 : node_check(nd, r->value, w);
+        for (int i = 0; verdict == 1 && i < nd->nkids; i++)
+            if (nd->kids[i].accessor == accessor) verdict = entry_unchanged(&nd->kids[i], r->dict, v, w);
     }
     if (verdict == 1) r->version = version;
     w->program->repairs++;
@@ -381,7 +399,8 @@ static int fetched_same(const Node *nd, Variant *v, Walk *w) {
 }
 
 static int record_holds(Record *r, Group *g, Variant *v, Walk *w) {
-    PyObject *value = v->values[r->place];
+    PyObject *value = r->value;
+    const Node *nd = NODE_OF(v, r);
     switch (r->kind) {
     case REC_OBJECT:
         if (Py_TYPE(value) != r->type || peek_dict(value) != r->dict) return 0;
@@ -390,34 +409,48 @@ static int record_holds(Record *r, Group *g, Variant *v, Walk *w) {
     case REC_DICT:
         return watch_version(WATCH_OF(r)) == r->version ? 1 : entries_unchanged(r, g, v, w);
     case REC_NAMESPACE:
-        if (namespace_of(r->node, w->gf) != r->dict) return 0;
+        if (namespace_of(nd, w->gf) != r->dict) return 0;
         return watch_version(WATCH_OF(r)) == r->version ? 1 : entries_unchanged(r, g, v, w);
     case REC_TYPE:
         return Py_TYPE(value) == r->type;
     case REC_CLASS:
         return ((PyTypeObject *)value)->tp_version_tag == r->version;
     case REC_FETCH:
-        return fetched_same(r->node, v, w);
+        return fetched_same(nd, v, w);
     case REC_TENSOR: {
-        int verdict = node_check(r->node, value, w);
-        if (verdict == 1 && !record_attributes(r, value)) r->kind = REC_CHECKS;
+        int verdict = node_check(nd, value, w);
+        if (verdict == 1 && !record_attributes(r, nd, value)) r->kind = REC_CHECKS;
         return verdict;
     }
     }
-    return node_check(r->node, value, w);
+    return node_check(nd, value, w);
+}
+
+/* A tensor that had no attributes, and no dict now: has it any that aren't in a dict yet? Only 3.11 keeps these
+ * apart. */
+static inline int no_inline_values(const Record *r, PyObject *tensor) {
+#if DC_PY311
+    return r->dict_at != -3 || ((PyObject **)tensor)[-4] == NULL;
+#else
+    (void)r, (void)tensor;
+    return 1;
+#endif
 }
 
 /* The same for the most frequent kinds, when really nothing has changed. 0: it has, or another kind. */
-static inline int record_holds_quietly(const Record *r, PyObject *const *values) {
-    if (r->kind == REC_DICT) return watch_version(WATCH_OF(r)) == r->version;
-    if (r->kind != REC_OBJECT && r->kind != REC_TENSOR) return 0;
-    PyObject *value = values[r->place];
-    if (r->dict_at == 0 || value == NULL) return 0;
-    if (r->kind == REC_OBJECT && (r->dict == NULL || Py_TYPE(value) != r->type)) return 0;
-    if (((PyObject **)value)[r->dict_at] != r->dict) return 0; /* it may be gone: only one that is there is read */
-    if (r->dict != NULL && watch_version(WATCH_OF(r)) != r->version) return 0;
-    if (r->kind == REC_OBJECT) return 1;
-    return (r->dict != NULL || has_no_attributes(value)) && tensor_unchanged(r->tensor, value);
+static inline int record_holds_quietly(const Record *r) {
+    PyObject *value = r->value;
+    switch (r->kind) {
+    case REC_DICT:
+        return watch_version(WATCH_OF(r)) == r->version;
+    case REC_OBJECT: /* the dict may be gone: only one that is there is read */
+        return r->dict_at != 0 && ((PyObject **)value)[r->dict_at] == r->dict && r->dict != NULL &&
+               Py_TYPE(value) == r->type && watch_version(WATCH_OF(r)) == r->version;
+    case REC_TENSOR:
+        return ((PyObject **)value)[r->dict_at] == r->dict && tensor_unchanged(r->tensor, value) &&
+               (r->dict == NULL ? no_inline_values(r, value) : watch_version(WATCH_OF(r)) == r->version);
+    }
+    return 0;
 }
 
 static int walk_again(Variant *v, Walk *w) {
@@ -435,7 +468,7 @@ static int walk_again(Variant *v, Walk *w) {
 
 static int replay(Group *g, Variant *v, Walk *w) {
     for (Record *r = v->records, *end = r + v->nrecords; r < end; r++) {
-        if (record_holds_quietly(r, v->values)) continue;
+        if (record_holds_quietly(r)) continue;
         int verdict = record_holds(r, g, v, w);
         if (verdict != 1) return verdict;
     }
@@ -455,7 +488,7 @@ static Variant *variant_for(Group *g, PyObject *key) { /* NULL: no memory, which
     if (g->nvariants < MAX_VARIANTS) {
         size_t size = sizeof(Variant) + (size_t)g->nvals * sizeof(PyObject *);
         Variant *v = PyMem_Calloc(1, size);
-        if (v != NULL) g->variants[g->nvariants++] = v, v->key = key;
+        if (v != NULL) g->variants[g->nvariants++] = v, v->key = key, v->nodes = g->all;
         return v;
     }
     Variant *v = g->variants[g->next++ % MAX_VARIANTS];
@@ -525,6 +558,7 @@ void group_clear(Group *g) {
         variant_free(g->variants[i]);
     PyMem_Free(g->variants);
     PyMem_Free(g->nodes);
+    PyMem_Free(g->all);
     PyMem_Free(g->slots);
     PyMem_Free(g->slot_vals);
 }
