@@ -258,3 +258,19 @@ def blocks(decoded: DecodedCode, index: int) -> tuple[Block, ...]:
         depth = handler.depth if kind is not BlockKind.CLEANUP else depth
     found.reverse()
     return tuple(found)
+
+
+def assertion(decoded: DecodedCode, jump: Instruction) -> tuple[bool, str | None]:
+    """Whether a jump is that of an `assert`, and the text it fails with if that is known before it fails."""
+    after = [i for i in decoded.instructions[jump.index + 1 : jump.index + 6] if i.opname != "PRECALL"]
+    if not after or not (
+        after[0].opname == "LOAD_ASSERTION_ERROR"
+        or (after[0].opname == "LOAD_COMMON_CONSTANT" and after[0].argval is AssertionError)
+    ):
+        return False, None
+    names = [i.opname for i in after]
+    if names[1] == "RAISE_VARARGS":
+        return True, "assertion error"
+    text = after[1].argval
+    known = names[1:4] == ["LOAD_CONST", "CALL", "RAISE_VARARGS"]
+    return True, text if known and isinstance(text, str) else None

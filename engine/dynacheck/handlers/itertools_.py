@@ -4,56 +4,82 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from dynacheck.handlers.registry import handles
 from dynacheck.variables import abstract
-from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.base import ObservedException, Tracer, VariableTracker
 from dynacheck.variables.coerce import integer, natively
-from dynacheck.variables.iterators import FilterIterator, NativeIterator, StepsIterator
-from dynacheck.variables.sequences import ListVariable
+from dynacheck.variables.iterators import FilterIterator, NativeIterator, StepsIterator, TeeIterator, TeeTrunk
 
 Arg = VariableTracker
 Steps = Iterator[VariableTracker]
 
 
-def _items(tx: Tracer, iterator: Arg) -> Steps:
-    while (item := abstract.iternext(tx, iterator)) is not None:
-        yield item
+class _Items:
+    """The items of a traced iterator. One that raised goes on when it is asked again, which a generator can't."""
+
+    __slots__ = ("iterator", "tx")
+
+    def __init__(self, tx: Tracer, iterator: Arg) -> None:
+        self.tx = tx
+        self.iterator = iterator
+
+    def __iter__(self) -> _Items:
+        return self
+
+    def __next__(self) -> VariableTracker:
+        item = abstract.iternext(self.tx, self.iterator)
+        if item is None:
+            raise StopIteration
+        return item
+
+
+def _each(step: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    """What a step gives for each item. No generator, which would end for good once a step has raised."""
+    return map(step, items)
+
+
+def _tuples(tx: Tracer, found: Iterator[Any]) -> Steps:
+    return _each(lambda items: tx.tuple_of(list(items)), found)
 
 
 # -- finite combinations: they read their arguments when they are made
 
 
-def _combine(function: Any, make: Callable[..., Any]) -> None:
+def _combine(
+    function: Any, read: Callable[..., list[Any]], again: Callable[[Any], Any] | None = None
+) -> None:
+    """Handle one, whose arguments `read` gives: pools as lists, then a number. `again` makes it from those."""
+    make = again or (lambda arguments: function(*arguments))
+
     @handles(function)
-    @functools.wraps(make)
+    @functools.wraps(read)
     def call(tx: Tracer, *args: Arg, **kwargs: Arg) -> VariableTracker:
-        native = make(tx, *args, **kwargs)
-        pool = ListVariable([])
-        return NativeIterator(pool, native, lambda found: tx.tuple_of(list(found)), function)
+        *pools, number = read(tx, *args, **kwargs)
+        native = natively(tx, make, [*pools, number])
+        arguments = tx.tuple_of([*map(tx.tuple_of, pools), tx.constant(number)])
+        return NativeIterator(arguments, native, lambda found: tx.tuple_of(list(found)), function, make)
 
 
-def _product(tx: Tracer, *iterables: Arg, repeat: Arg | None = None) -> Any:
+def _product(tx: Tracer, *iterables: Arg, repeat: Arg | None = None) -> list[Any]:
     times = 1 if repeat is None else integer(tx, repeat)
-    return natively(tx, _repeated_product, [abstract.iterate(tx, i) for i in iterables], times)
+    return [*[abstract.iterate(tx, i) for i in iterables], times]
 
 
-def _repeated_product(pools: list[Any], times: int) -> Any:
-    return itertools.product(*pools, repeat=times)
-
-
-def _permutations(tx: Tracer, iterable: Arg, r: Arg | None = None) -> Any:
+def _permutations(tx: Tracer, iterable: Arg, r: Arg | None = None) -> list[Any]:
     size = None if r is None or abstract.is_none(tx, r) else integer(tx, r)
-    return natively(tx, itertools.permutations, abstract.iterate(tx, iterable), size)
+    return [abstract.iterate(tx, iterable), size]
 
 
-def _combinations(tx: Tracer, iterable: Arg, r: Arg) -> Any:
-    return natively(tx, itertools.combinations, abstract.iterate(tx, iterable), integer(tx, r))
+def _combinations(tx: Tracer, iterable: Arg, r: Arg) -> list[Any]:
+    return [abstract.iterate(tx, iterable), integer(tx, r)]
 
 
-_combine(itertools.product, _product)
+_combine(
+    itertools.product, _product, lambda arguments: itertools.product(*arguments[:-1], repeat=arguments[-1])
+)
 _combine(itertools.permutations, _permutations)
 _combine(itertools.combinations, _combinations)
 
@@ -69,51 +95,28 @@ def chain(tx: Tracer, *iterables: Arg) -> VariableTracker:
 @handles(itertools.chain.from_iterable)
 def chain_from_iterable(tx: Tracer, iterable: Arg, /) -> VariableTracker:
     source = abstract.get_iter(tx, iterable)
-    return StepsIterator(itertools.chain, _chain(tx, _items(tx, source)), [])
+    return StepsIterator(itertools.chain, _chain(tx, _Items(tx, source)), [])
 
 
 def _chain(tx: Tracer, iterables: Iterator[Arg]) -> Steps:
-    for iterable in iterables:
-        yield from _items(tx, abstract.get_iter(tx, iterable))
+    return itertools.chain.from_iterable(_each(lambda i: _Items(tx, abstract.get_iter(tx, i)), iterables))
 
 
 @handles(itertools.islice)
 def islice(tx: Tracer, iterable: Arg, *bounds: Arg) -> VariableTracker:
-    if not 1 <= len(bounds) <= 3:
-        expected = "at least 2 arguments" if not bounds else "at most 4 arguments"
-        tx.raise_(TypeError, f"islice expected {expected}, got {len(bounds) + 1}")
-    numbers = [None if abstract.is_none(tx, b) else integer(tx, b) for b in bounds]
-    start, stop, step = (None, numbers[0], None) if len(numbers) == 1 else (*numbers, None)[:3]
-    if stop is not None and stop < 0:
-        what = "Stop argument" if len(numbers) == 1 else "Indices"
-        rest = "must be None or an integer: 0 <= x <= sys.maxsize."
-        tx.raise_(ValueError, f"{what} for islice() {rest}")
-    if start is not None and start < 0:
-        tx.raise_(ValueError, "Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
-    if step is not None and step < 1:
-        tx.raise_(ValueError, "Step for islice() must be a positive integer or None.")
+    numbers = [_bound(tx, b) for b in bounds]
+    natively(tx, itertools.islice, (), *numbers)
     source = abstract.get_iter(tx, iterable)
-    steps = _islice(tx, source, start or 0, stop, step or 1)
+    steps = itertools.islice(_Items(tx, source), *numbers)
     return StepsIterator(itertools.islice, steps, [source, *bounds])
 
 
-def _islice(tx: Tracer, source: Arg, start: int, stop: int | None, step: int) -> Steps:
-    position = 0
-    wanted = start
-    while stop is None or wanted < stop:
-        item = None
-        while position <= wanted:
-            item = abstract.iternext(tx, source)
-            if item is None:
-                return
-            position += 1
-        assert item is not None
-        yield item
-        wanted += step
-    while stop is not None and position < stop:  # CPython draws up to stop
-        if abstract.iternext(tx, source) is None:
-            return
-        position += 1
+def _bound(tx: Tracer, value: Arg) -> Any:
+    """A bound of islice; it asks for a number and forgets how that failed."""
+    try:
+        return None if abstract.is_none(tx, value) else integer(tx, value)
+    except ObservedException:
+        return value
 
 
 @handles(itertools.count)
@@ -147,15 +150,15 @@ def repeat(tx: Tracer, object: Arg, times: Arg | None = None) -> VariableTracker
 @handles(itertools.cycle)
 def cycle(tx: Tracer, iterable: Arg, /) -> VariableTracker:
     source = abstract.get_iter(tx, iterable)
-    return StepsIterator(itertools.cycle, itertools.cycle(_items(tx, source)), [source])
+    return StepsIterator(itertools.cycle, itertools.cycle(_Items(tx, source)), [source])
 
 
 @handles(itertools.zip_longest)
 def zip_longest(tx: Tracer, *iterables: Arg, fillvalue: Arg | None = None) -> VariableTracker:
     filler = tx.constant(None) if fillvalue is None else fillvalue
     sources = [abstract.get_iter(tx, i) for i in iterables]
-    native = itertools.zip_longest(*[_items(tx, s) for s in sources], fillvalue=filler)
-    steps = (tx.tuple_of(list(found)) for found in native)
+    native = itertools.zip_longest(*[_Items(tx, s) for s in sources], fillvalue=filler)
+    steps = _tuples(tx, native)
     if fillvalue is None:
         return StepsIterator(itertools.zip_longest, steps, sources)
     return StepsIterator(itertools.zip_longest, steps, [filler, *sources], _zip_longest_filled)
@@ -172,26 +175,19 @@ def accumulate(
     source = abstract.get_iter(tx, iterable)
     first = None if initial is None or abstract.is_none(tx, initial) else initial
     step = None if func is None or abstract.is_none(tx, func) else func
+
+    def combine(total: Arg, item: Arg) -> VariableTracker:
+        return abstract.binary(tx, "+", total, item) if step is None else tx.call(step, [total, item])
+
     rebuilt = [source] if first is None and step is None else [source, step or tx.constant(None)]
-    return StepsIterator(itertools.accumulate, _accumulate(tx, source, step, first), rebuilt)
-
-
-def _accumulate(tx: Tracer, source: Arg, func: Arg | None, total: Arg | None) -> Steps:
-    if total is None:
-        total = abstract.iternext(tx, source)
-        if total is None:
-            return
-    result = total
-    yield result
-    for item in _items(tx, source):
-        result = abstract.binary(tx, "+", result, item) if func is None else tx.call(func, [result, item])
-        yield result
+    steps = itertools.accumulate(_Items(tx, source), combine, initial=first)
+    return StepsIterator(itertools.accumulate, steps, rebuilt)
 
 
 @handles(itertools.starmap)
 def starmap(tx: Tracer, function: Arg, iterable: Arg, /) -> VariableTracker:
     source = abstract.get_iter(tx, iterable)
-    steps = (tx.call(function, abstract.iterate(tx, args)) for args in _items(tx, source))
+    steps = _each(lambda args: tx.call(function, abstract.iterate(tx, args)), _Items(tx, source))
     return StepsIterator(itertools.starmap, steps, [function, source])
 
 
@@ -203,7 +199,7 @@ def _while(kind: type[itertools.takewhile[Any]] | type[itertools.dropwhile[Any]]
         def holds(item: Arg) -> bool:
             return abstract.is_true(tx, tx.call(predicate, [item]))
 
-        return StepsIterator(kind, kind(holds, _items(tx, source)), [predicate, source])
+        return StepsIterator(kind, kind(holds, _Items(tx, source)), [predicate, source])
 
 
 _while(itertools.takewhile)
@@ -218,25 +214,37 @@ def filterfalse(tx: Tracer, function: Arg, iterable: Arg, /) -> VariableTracker:
 @handles(itertools.compress)
 def compress(tx: Tracer, data: Arg, selectors: Arg) -> VariableTracker:
     sources = [abstract.get_iter(tx, data), abstract.get_iter(tx, selectors)]
-    steps = (d for d, s in zip(*[_items(tx, s) for s in sources]) if abstract.is_true(tx, s))
+    wanted = _each(lambda selector: abstract.is_true(tx, selector), _Items(tx, sources[1]))
+    steps = itertools.compress(_Items(tx, sources[0]), wanted)
     return StepsIterator(itertools.compress, steps, sources)
 
 
 @handles(itertools.pairwise)
 def pairwise(tx: Tracer, iterable: Arg, /) -> VariableTracker:
     source = abstract.get_iter(tx, iterable)
-    steps = (tx.tuple_of(list(pair)) for pair in itertools.pairwise(_items(tx, source)))
+    steps = _tuples(tx, itertools.pairwise(_Items(tx, source)))
     return StepsIterator(itertools.pairwise, steps, [source])
 
 
 @handles(itertools.tee)
 def tee(tx: Tracer, iterable: Arg, n: Arg | None = None, /) -> VariableTracker:
-    source = abstract.get_iter(tx, iterable)
-    copies = natively(tx, itertools.tee, _items(tx, source), 2 if n is None else integer(tx, n))
-    return tx.tuple_of([StepsIterator(_TEE, c, [source]) for c in copies])
+    count = 2 if n is None else integer(tx, n)
+    if natively(tx, itertools.tee, (), count) == ():
+        return tx.tuple_of([])
+    first = abstract.get_iter(tx, iterable).realize(tx)
+    if not abstract.has(tx, first, "__copy__"):
+        first = TeeIterator(TeeTrunk(first))
+    elif _TEE_IS_COPIED:
+        first = _copy(tx, first)
+    return tx.tuple_of([first, *[_copy(tx, first) for _ in range(count - 1)]])
 
 
-_TEE: Final[type] = type(itertools.tee([])[0])
+def _copy(tx: Tracer, iterator: Arg) -> Arg:
+    return tx.call(abstract.getattr_(tx, iterator, "__copy__"), [])
+
+
+_TEE: Final[Any] = itertools.tee([])[0]
+_TEE_IS_COPIED: Final = itertools.tee(_TEE)[0] is not _TEE
 
 
 @handles(itertools.groupby)
@@ -249,10 +257,12 @@ def groupby(tx: Tracer, iterable: Arg, *by_position: Arg, key: Arg | None = None
     def key_of(item: Arg) -> _Key:
         return _Key(tx, item if function is None else tx.call(function, [item]))
 
-    steps = (
-        tx.tuple_of([found.value, StepsIterator(_GROUPER, group, [])])
-        for found, group in itertools.groupby(_items(tx, source), key_of)
-    )
+    def pair(found: tuple[_Key, Steps]) -> VariableTracker:
+        group = StepsIterator(_GROUPER, found[1], [])
+        group.begun = True  # a group is what its groupby stands at: it can't be made again
+        return tx.tuple_of([found[0].value, group])
+
+    steps = map(pair, itertools.groupby(_Items(tx, source), key_of))
     return StepsIterator(itertools.groupby, steps, [source] if function is None else [source, function])
 
 
@@ -288,7 +298,7 @@ if _BATCHED is not None:
 
 
 def _batched(tx: Tracer, source: Arg, size: int, exact: bool) -> Steps:
-    while batch := list(itertools.islice(_items(tx, source), size)):
+    while batch := list(itertools.islice(_Items(tx, source), size)):
         if exact and len(batch) < size:
             tx.raise_(ValueError, "batched(): incomplete batch")
         yield tx.tuple_of(batch)

@@ -17,7 +17,7 @@ from dynacheck import reasons, versions
 from dynacheck.bytecode.assemble import continues
 from dynacheck.bytecode.by_code import ByCode
 from dynacheck.bytecode.decode import DecodedCode, decode
-from dynacheck.bytecode.flow import Block, BlockKind, blocks, comprehension
+from dynacheck.bytecode.flow import Block, BlockKind, assertion, blocks, comprehension
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.guards import Absent, NotAbsent
 from dynacheck.handlers import skip
@@ -325,33 +325,16 @@ class Frame(Calls):
     def branch(self, inst: Instruction, condition: VariableTracker, when: bool, keep: bool = False) -> None:
         real = condition.realize(self)
         if isinstance(real, TensorVariable):
-            if when and self._is_assert(inst):
-                self._assert_tensor(inst, real)
-                return
-            self.break_(reasons.DATA_DEPENDENT_BRANCH, opname="if")
+            asserts, text = assertion(self.decoded, inst) if when and not keep else (False, None)
+            if text is None:
+                self.break_(reasons.DATA_DEPENDENT_BRANCH, opname="assert" if asserts else "if")
+            self.record("call_function", torch._assert_async, [real, self.constant(text)])
+            self.jump(inst)
+            return
         if abstract.is_true(self, real) is when:
             if keep:
                 self.push(condition)
-            assert inst.target is not None
-            self.ip = inst.target
-
-    def _is_assert(self, inst: Instruction) -> bool:
-        following = self.decoded.instructions[inst.index + 1]
-        return following.opname in ("LOAD_ASSERTION_ERROR",) or (
-            following.opname == "LOAD_COMMON_CONSTANT" and following.argval is AssertionError
-        )
-
-    def _assert_tensor(self, inst: Instruction, condition: TensorVariable) -> None:
-        """`assert tensor` stays in the graph."""
-        message = self.decoded.instructions[inst.index + 2]
-        text = (
-            message.argval
-            if message.opname == "LOAD_CONST" and isinstance(message.argval, str)
-            else "assertion error"
-        )
-        self.record("call_function", torch._assert_async, [condition, self.constant(text)])
-        assert inst.target is not None
-        self.ip = inst.target
+            self.jump(inst)
 
     def return_value(self, value: VariableTracker) -> None:
         self.result = value

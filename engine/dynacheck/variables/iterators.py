@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from dynacheck.sources import ABSENT, type_lookup
 from dynacheck.variables import abstract
@@ -503,3 +503,77 @@ class StepsIterator(IteratorVariable):
             raise CantRebuild(f"a {self.kind.__qualname__} that has begun")
         to.call_helper(self.make, *[_loader(to, a) for a in self.arguments])
         to.remember(self)
+
+
+class TeeTrunk(IteratorVariable):
+    """What the iterators of one `itertools.tee` share: what they have drawn, and where from."""
+
+    __slots__ = ("drawing", "items", "source")
+    python_type: ClassVar[type] = type(itertools.tee([])[0])
+
+    def __init__(self, source: VariableTracker) -> None:
+        super().__init__()
+        self.source = source
+        self.items: list[VariableTracker] = []
+        self.drawing = False
+
+    def item(self, tx: Tracer, index: int) -> VariableTracker | None:
+        """The item at an index, of those that were drawn or the next."""
+        if index < len(self.items):
+            return self.items[index]
+        if self.drawing:
+            tx.raise_(RuntimeError, "cannot re-enter the tee iterator")
+        self.drawing = True
+        try:
+            item = abstract.iternext(tx, self.source)
+        finally:
+            self.drawing = False
+        if item is not None:
+            self.items.append(item)
+        return item
+
+    def children(self) -> Sequence[VariableTracker]:
+        return (*self.items, self.source)
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.call_helper(_tee_of, _loader(to, self.source), *[_loader(to, item) for item in self.items])
+        to.remember(self)
+
+
+class TeeIterator(IteratorVariable):
+    """One of the iterators of `itertools.tee`."""
+
+    __slots__ = ("index", "trunk")
+    python_type: ClassVar[type] = TeeTrunk.python_type
+
+    def __init__(self, trunk: TeeTrunk, index: int = 0) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.index = index
+
+    def tp_iternext(self, tx: Tracer) -> VariableTracker | None:
+        item = self.trunk.item(tx, self.index)
+        self.index += item is not None
+        return item
+
+    def m___copy__(self, tx: Tracer) -> VariableTracker:
+        return TeeIterator(self.trunk, self.index)
+
+    def children(self) -> Sequence[VariableTracker]:
+        return (self.trunk,)
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.call_helper(_tee_at, lambda: to.load(self.trunk), lambda: to.load_const(self.index))
+        to.remember(self)
+
+
+def _tee_of(source: Iterator[Any], *items: Any) -> Any:
+    make: Any = TeeTrunk.python_type
+    return make(itertools.chain(items, source) if items else source)
+
+
+def _tee_at(trunk: Any, index: int) -> Iterator[Any]:
+    found: Iterator[Any] = trunk.__copy__()
+    for _ in range(index):
+        next(found)
+    return found

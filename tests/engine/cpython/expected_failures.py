@@ -74,6 +74,10 @@ EXPECTED: Final[dict[str, dict[str, str]]] = {
 TOO_LONG: Final[dict[str, tuple[str, ...]]] = {
     "test_builtin": ("BuiltinTest.test_filter_dealloc",),
     "test_complex": ("ComplexTest.test_truediv",),
+    "test_itertools": (
+        "RegressionTests.test_long_chain_of_empty_iterables",
+        "TestBasicOps.test_tee_del_backward",
+    ),
     "test_math": ("MathTests.testFactorial", "MathTests.testFsum", "MathTests.testRemainder"),
 }
 """Tests that aren't run: their loops of many thousand rounds take too long when they are interpreted."""

@@ -506,3 +506,23 @@ def _():
             return table - 1
 
     return f, rows_of(1, 7, 2)
+
+
+@program("assert_with_a_text", 37, graphs=1, frames=(1, 1))
+def _():
+    def f(x):
+        assert x.sum() > 0, "positive"
+        return x + 1
+
+    return f, [(torch.ones(3),)] * 2
+
+
+@program("assert_with_a_computed_text", 37, graphs=3, frames=(3, 3))
+def _():
+    def f(x):
+        y = x + 1
+        assert y.sum() > 0, f"positive, not {y.shape}"
+        assert y.sum() > 0, "positive, not " + str(y.dtype)
+        return y + 1
+
+    return f, [(torch.ones(3),)] * 2

@@ -56,6 +56,14 @@ def test_breaks_tell_values_on_the_stack_by_their_expression():
     assert found == "The attribute '_version' of torch.nn.Parameter(x) can't be modelled."
 
 
+def test_an_assertion_that_breaks_is_told_as_one():
+    scope = {}  # pytest rewrites the assertions of this file
+    exec("def f(x):\n    assert x.sum() > 0, f'positive, not {x}'\n    return x + 1\n", scope)
+    with dynacheck.observe() as report:
+        dynacheck.compile(scope["f"], backend="eager")(X)
+    assert report.graph_breaks[0].message.startswith("`assert` needs the value of a tensor")
+
+
 def test_a_frame_that_raises_is_told_by_the_exceptions_name():
     def f(x):
         raise KeyError(x.shape)
