@@ -259,7 +259,6 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
     SKIPPED_CALL: (
         "Attempted to inline function marked as skipped",
         "Attempted to inline function marked as skipped (SkipFunctionVariable)",
-        "Invalid call to __build_class__",
     ),
     UNKNOWN_CALL: (
         "Unsupported method call",
@@ -273,7 +272,26 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "id() with unsupported args",
         "call_id() without associated real value",
         "Unhandled tensor method",
+        "Unsupported arguments for itertools.groupby",
+        "Invalid call to __build_class__",
+        "dataclass fields failure",
+        "failed to bind arguments when attempting to inline",
+        "register_hook with stride-dependent code",
     ),
+    UNKNOWN_OPERATION: (
+        "constant fold exception",
+        "missing tp_iter",
+        "missing sq_concat",
+        "missing sq_contains",
+        "missing sq_inplace_concat",
+        "missing_mp_ass_subscript",
+        "missing_mp_subscript",
+    ),
+    PYTHON_RESULT: (
+        "Encountered tensor.is_inference() during tracing",
+        "Encountered torch.is_inference_mode_enabled during tracing",
+    ),
+    RESIZE: ("Unsupported Tensor.resize_as_() call", "Shape mismatch with out= tensor variant"),
     UNKNOWN_ATTRIBUTE: (
         "getattr with no source",
         "Unsupported hasattr call",

@@ -52,6 +52,8 @@ def reason_of(name: str, builtin: str | None = None) -> str:
         builtin: the builtin function that can't be traced, if it is about one.
     """
     found = reasons.by_torch_name(name)
+    if found is reasons.DATA_DEPENDENT_OPERATOR and builtin in ("bool", "float", "int"):
+        found = reasons.SCALAR_OUTPUT
     if found is reasons.PRINT and builtin not in (None, "print", "input"):
         found = reasons.SYMBOLIC_NUMBER if builtin in _OF_NUMBERS else reasons.UNKNOWN_CALL
     return f"torch:{name}" if found is None else found.id
@@ -309,6 +311,11 @@ class _Guard:
         found = re.fullmatch(r"(not )?\w*dict_contains\((.+?), (.+)\)", self.text)
         if found is not None:
             return self._row("presence", f"{found[3]}[{found[2]}]", *_there(not found[1]))
+        found = re.fullmatch(r"(.+) == ((?:frozen)?set\(.*\)|\{.*\})", self.text)
+        if found is not None:
+            return self._row(
+                "value", found[1], *(ev.Named(self._value(text)) for text in (found[2], found[1]))
+            )
         found = re.fullmatch(r"(not )?(?:frozen)?set\.__contains__\((.+), (.+)\)", self.text)
         if found is not None:
             held = ev.Named(f"without {found[3]}"), ev.Named(f"with {found[3]}")

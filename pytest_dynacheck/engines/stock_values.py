@@ -8,7 +8,9 @@ the frame again and described again; only the aspects that the guard is about ar
 from __future__ import annotations
 
 import builtins
+import collections
 import enum
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
@@ -23,7 +25,7 @@ from dynacheck.guards.tensors import arrangement
 __all__ = ["Change", "Snapshot", "changes", "describe", "snapshot"]
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
-_CONTAINERS = (list, tuple, dict, set, frozenset)
+_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 _VALUE_GUARDS = frozenset(
     {
         "EQUALS_MATCH",
@@ -218,8 +220,10 @@ def _differences(shot: Snapshot, value: Any) -> Iterable[tuple[str, Any, Any, st
 
 
 def _gone(shot: Snapshot, failed: str) -> Change:
-    there, gone = Named("present"), Named("absent")
-    return Change(shot.source, "presence", there, gone, "", shot.file, shot.line, shot.source in failed)
+    there, gone, decided = Named("present"), Named("absent"), shot.source in failed
+    hook = re.match(r"(.+\._\w*hooks)(?:_always_called|_with_kwargs)?\[", shot.source)
+    source, kind, detail = (hook[1], "hooks", "a hook") if hook else (shot.source, "presence", "")
+    return Change(source, kind, there, gone, detail, shot.file, shot.line, decided)
 
 
 def changes(taken: Iterable[Snapshot], scope: Mapping[str, Any], failed: str) -> tuple[Change, ...]:

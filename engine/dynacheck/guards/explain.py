@@ -73,6 +73,7 @@ _HOOKS = frozenset(
         "_forward_pre_hooks",
         "_backward_hooks",
         "_backward_pre_hooks",
+        "_forward_hooks_always_called",
         "_forward_hooks_with_kwargs",
         "_forward_pre_hooks_with_kwargs",
         "_global_forward_hooks",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import reprlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -352,7 +353,8 @@ class FlattenIs(Guard):
         names, context = flattened(tensor)
         if tuple(names) != self.names:
             return Change("value", list(self.names), names, "tensors it is made of")
-        return Change("value", describe(self.context), describe(context), "context of `__tensor_flatten__`")
+        then, now = (Named(reprlib.repr(c)) for c in (self.context, context))
+        return Change("value", then, now, "context of `__tensor_flatten__`")
 
     def text(self, paths: Sequence[str]) -> str:
         return f"{paths[0]}.__tensor_flatten__() == ({list(self.names)}, {self.context!r})"

@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import NoReturn
 
 from dynacheck.handlers.registry import handles
-from dynacheck.reasons import UNKNOWN_CALL
+from dynacheck.reasons import SKIPPED_CALL, UNKNOWN_CALL
 from dynacheck.sources import HEAP_TYPE, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
@@ -33,7 +33,7 @@ def shallow(tx: Tracer, x: VariableTracker) -> VariableTracker:
     if x.is_constant() or isinstance(x, (*_ATOMS, SliceVariable, TupleVariable, FrozenSetVariable)):
         return x
     if isinstance(x, (ListVariable, DequeVariable, DictVariable, AbstractSetVariable)):
-        return _refuse(tx, "copy.copy", x)  # as torch, which knows no copying method of C code
+        tx.break_(SKIPPED_CALL, call=f"copy.copy() of {x.describe()}", why="C code of copy")  # as torch
     method = _method(tx, x, "__copy__")
     if method is not None:
         return tx.call(method, [])

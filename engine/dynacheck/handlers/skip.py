@@ -175,10 +175,9 @@ def why_skipped(value: Any) -> str | None:
     if isinstance(value, FunctionType):
         return why_not_inlined(value)
     if isinstance(value, type):
-        if value.__flags__ & (1 << 9):  # a class of Python code
-            module = sys.modules.get(value.__module__)
-            filename = getattr(module, "__file__", None)
-            return None if filename is None else why_file_not_inlined(filename)
-        return "a class of C code"
+        module = sys.modules.get(value.__module__)
+        filename = getattr(module, "__file__", None)
+        of_c = not value.__flags__ & (1 << 9)
+        return None if filename is None or of_c else why_file_not_inlined(filename)
     module_name = getattr(value, "__module__", None) or "builtins"
     return f"C code of {module_name}"

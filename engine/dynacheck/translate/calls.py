@@ -34,6 +34,7 @@ COROUTINES = 0x80 | 0x200
 GENERATORS = 0x20 | COROUTINES
 NOT_CALLED = 1 << 7
 """The flag of a class of C code that makes its instances elsewhere."""
+_OPERATORS = ("builtins", "_operator")  # modules whose functions torch takes for operators
 ABSTRACT = 1 << 20
 """The flag of a class that has abstract methods left."""
 
@@ -117,7 +118,7 @@ class Calls(Tracing):
                 return exceptions.construct(self, value, list(args), kwargs)
             return self.call_class(fn, args, kwargs)
         why = skip.why_skipped(value)
-        if why is not None:
+        if why is not None and getattr(value, "__module__", None) not in _OPERATORS:
             self.break_(reasons.SKIPPED_CALL, call=fn.describe(), why=why)
         self.break_(reasons.UNKNOWN_CALL, what=fn.describe())
 
@@ -422,7 +423,9 @@ class Calls(Tracing):
             self.break_(reasons.UNKNOWN_CALL, what=f"the class {value.__qualname__}")
         if not isinstance(cls, ClassVariable):
             why = skip.why_skipped(value)
-            self.break_(reasons.SKIPPED_CALL, call=cls.describe(), why=why or "a class of C code")
+            if why is None:
+                self.break_(reasons.UNKNOWN_CALL, what=f"{cls.describe()}, a class of C code,")
+            self.break_(reasons.SKIPPED_CALL, call=cls.describe(), why=why)
         return self._construct(cls, value, args, kwargs)
 
     def _construct(

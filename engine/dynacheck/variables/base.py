@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias
 
 from dynacheck.graph.facts import TensorRef
 from dynacheck.guards.base import Guard
-from dynacheck.reasons import UNKNOWN_OPERATION, Reason
+from dynacheck.reasons import UNKNOWN_CALL, UNKNOWN_OPERATION, Reason
 from dynacheck.sources import Emitter, Node, Root, UserLine
 
 
@@ -446,8 +446,10 @@ class VariableTracker:
             return self.as_constant(tx)
         self.unmodelled(tx, "use in a graph")
 
-    def unmodelled(self, tx: Tracer, operation: str) -> NoReturn:
-        """Break: this operation on this kind of value isn't modelled."""
+    def unmodelled(self, tx: Tracer, operation: str = "", *, method: str = "") -> NoReturn:
+        """Break: this operation on, or this method of, this kind of value isn't modelled."""
+        if method:
+            tx.break_(UNKNOWN_CALL, what=f"the method {method} on {self.describe()} ({type(self).__name__})")
         tx.break_(UNKNOWN_OPERATION, operation=operation, what=f"{self.describe()} ({type(self).__name__})")
 
     # -- attributes

@@ -201,14 +201,14 @@ class ConstantVariable(VariableTracker):
         if name == "join" and len(args) == 1 and isinstance(self.value, (str, bytes)):
             return join(tx, self.value, args[0])
         if isinstance(self.value, enum.Enum) and name[:2] != "__":
-            self.unmodelled(tx, f"the method {name!r}")  # of the builtin type that the enum mixes in
+            self.unmodelled(tx, method=repr(name))  # of the builtin type that the enum mixes in
         if name == "format" and isinstance(self.value, str):
             return format_method(tx, self.value, args, kwargs)
         try:
             values = [python_value(tx, a) for a in args]
             named = {k: python_value(tx, v) for k, v in kwargs.items()}
         except NotConstant:
-            self.unmodelled(tx, f"the method {name!r} with arguments that aren't constants")
+            self.unmodelled(tx, method=f"{name!r} with arguments that aren't constants")
         return fold(tx, getattr(self.value, name), *values, **named)
 
     # -- truth, length, items, iteration

@@ -68,7 +68,7 @@ class EnumClassVariable(ClassVariable):
     ) -> VariableTracker:
         """`reversed()`."""
         if name != "__reversed__" or args or kwargs:
-            self.unmodelled(tx, f"the method {name!r}")
+            self.unmodelled(tx, method=repr(name))
         members = self.members(tx)[::-1]
         return NativeIterator(tx.tuple_of(members), iter(members), lambda member: member, type(iter(())))
 

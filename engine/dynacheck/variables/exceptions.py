@@ -178,7 +178,7 @@ class ExceptionVariable(UserObjectVariable):
         """Call a builtin method (also past the overrides of the class: `super().__init__(…)`)."""
         method: Callable[..., VariableTracker | None] | None = getattr(self, f"m_{name}", None)
         if method is None or (name != "__init__" and kwargs):
-            self.unmodelled(tx, f"the method {name!r}")
+            self.unmodelled(tx, method=repr(name))
         found = method(tx, *args, **kwargs)
         return tx.constant(None) if found is None else found
 

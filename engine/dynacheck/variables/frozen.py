@@ -50,9 +50,9 @@ class FrozenVariable(BuiltinObject):
             values = [python_value(tx, a) for a in args]
             named = {k: python_value(tx, v) for k, v in kwargs.items()}
         except NotConstant:
-            self.unmodelled(tx, f"the method {name!r} with arguments that aren't constants")
+            self.unmodelled(tx, method=f"{name!r} with arguments that aren't constants")
         if name == "finditer":
-            self.unmodelled(tx, f"the method {name!r}")
+            self.unmodelled(tx, method=repr(name))
         return fold(tx, getattr(self.value, name), *values, **named)
 
     def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:

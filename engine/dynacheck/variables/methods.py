@@ -276,7 +276,7 @@ class BuiltinObject(VariableTracker):
             return tx.constant(None) if result is None else result
         slot = _slot(name)
         if slot is None or kwargs or type_lookup(self.get_type(), name) is ABSENT:
-            self.unmodelled(tx, f"the method {name!r}")
+            self.unmodelled(tx, method=repr(name))
         if slot.__code__.co_flags & 4 == 0 and slot.__code__.co_argcount != len(args) + 2:
             self.misuse(tx, name, args, kwargs)
         return slot(self, tx, *args)

@@ -13,7 +13,7 @@ import torch
 
 from dynacheck.accessors import Accessor, Emitter, FrameView
 from dynacheck.guards import TypeIs
-from dynacheck.reasons import SKIPPED_CALL, UNKNOWN_OPERATION
+from dynacheck.reasons import SKIPPED_CALL, UNKNOWN_CALL, UNKNOWN_OPERATION
 from dynacheck.sources import ABSENT, DictAttr, Node, instance_dict, type_lookup
 from dynacheck.variables.base import NotConstant, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import CallableVariable
@@ -254,6 +254,8 @@ def call_generator(
     values = (
         _constants(tx, args, kwargs) if name in (NUMBERS if owner.value is HIDDEN else OF_OBJECTS) else None
     )
+    if values is None and owner.value is not HIDDEN:
+        tx.break_(UNKNOWN_CALL, what=f"the method {name!r} of {owner.describe()}")
     if values is None:
         tx.break_(SKIPPED_CALL, call=f"random.{name}()", why="what it returns is different in every call")
     if owner.node is None and owner.value is not HIDDEN:
