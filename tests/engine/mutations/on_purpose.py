@@ -10,8 +10,8 @@ ON_PURPOSE = {
     r": (equal __code__|__code__)$": "a function's code is guarded; torch keeps to the function or looks at nothing",
     r"globals\.\w+(\.\w+)?: another of the same code$": "functions of modules and classes are guarded by identity, as "
     "classes are",
-    r"globals\.\w+\.(forward|__?\w+): replaced$": "methods are guarded by identity; torch "
-    "looks at no special method of a class, nor at a module's forward",
+    r"globals\.\w+\.(forward|inner|__?\w+): replaced$": "methods are guarded by identity; torch "
+    "looks at no special method of a class, nor at a module's own methods",
     r"globals\.\w+: __getattribute__$": "a class whose attributes are looked up otherwise isn't the one that was "
     "translated; torch looks at no special method of a class",
     r"globals\.(OPTIONS\.rate|Color\.RED): deleted$": "what an object or class had itself is guarded there; torch "
