@@ -1,7 +1,7 @@
 """What long runs over random histories found, one small history for each kind."""
 
 import pytest
-from histories.compared import otherwise, run, wrong
+from histories.compared import otherwise, run, run_torch, wrong
 from histories.generate import Call, History
 from parity.engines import ENGINES
 from parity.harness import Raised
@@ -105,6 +105,6 @@ IN_DETAIL = {
 def test_calls_are_served_as_torch_serves_them(name):
     source, dynamic, calls = ALL[name]
     made = History(f"of {name}", source, {"dynamic": dynamic}, calls)
-    plain, ours, theirs = run(made), run(made, ENGINES["bundled"]), run(made, ENGINES["torch"])
+    plain, ours, theirs = run(made), run(made, ENGINES["bundled"]), run_torch(made)
     assert not wrong(plain, ours, theirs) + otherwise(plain, ours, theirs)
     assert "miss" in ours.outcomes or isinstance(ours.results[0], Raised) or name in LEFT_ALONE

@@ -517,7 +517,7 @@ def _():
     return f, [(torch.ones(3),)] * 2
 
 
-@program("assert_with_a_computed_text", 37, graphs=3, frames=(3, 3))
+@program("assert_with_a_computed_text", 37, graphs=3, breaks=2, frames=(3, 3))
 def _():
     def f(x):
         y = x + 1
