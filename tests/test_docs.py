@@ -48,6 +48,16 @@ def test_every_block_of_code_is_run(page):
     assert not examples or page.parent.name == "explanation"  # tests/test_explanations.py
 
 
+def test_what_contributors_are_shown_is_in_the_files_that_are_named():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    blocks = [body.partition("\n") for _, body in (match.groups() for match in BLOCK.finditer(text))]
+    assert len(blocks) >= 5
+    for name, _, body in blocks:
+        assert body in (ROOT / name.split()[1]).read_text(), name
+    named = re.findall(r"`((?:engine|tests|docs|pytest_dynacheck)/[\w/.]+)`", text)
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_every_page_is_in_the_sites_navigation():
     config = (ROOT / "mkdocs.yml").read_text()
     missing = [p.name for p in SITE.glob("**/*.md") if f"- {p.relative_to(SITE).as_posix()}" not in config]
