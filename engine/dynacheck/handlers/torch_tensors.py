@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import torch
 
-from dynacheck import config, reasons
+from dynacheck import reasons
 from dynacheck.graph.custom import register_hook
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.subgraphs import union
@@ -136,7 +136,7 @@ def metadata(
 def item(
     tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
 ) -> VariableTracker:
-    if not config.get("capture_scalar_outputs"):
+    if not tx.captures_scalars:
         tx.break_(reasons.SCALAR_OUTPUT, call="Tensor.item()")
     if tx.env is None:
         tx.need_symbols()
@@ -156,7 +156,7 @@ def _reading(name: str) -> None:
     ) -> VariableTracker:
         facts = tensor.ref.facts
         whole = name != "tolist" or facts.dtype in _INTEGERS
-        if not config.get("capture_scalar_outputs") or not whole or facts.dtype.is_complex:
+        if not tx.captures_scalars or not whole or facts.dtype.is_complex:
             tx.break_(reasons.SCALAR_OUTPUT, call=f"Tensor.{name}()")
         if name == "tolist":
             return _listed(tx, tensor)

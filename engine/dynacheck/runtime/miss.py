@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -82,13 +83,16 @@ class Miss:
         job = self.job
         policy = ShapePolicy(engine.history, self.settings, job.dynamic, job.isolation)
         strict = engine.fail_on_break.get()
+        settings = self.settings
+        if job.fullgraph:  # what only the data tells needs no break then, as with torch
+            settings = replace(settings, capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
         request = TranslateRequest(
             self.func,
             self.args,
             self.handover,
             policy,
             engine.oracle,
-            self.settings,
+            settings,
             job.fullgraph if strict is None else strict,
             was_plain=self.data.plain > 0,
         )

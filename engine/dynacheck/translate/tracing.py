@@ -123,6 +123,10 @@ class Tracing(Tracer):
         return self.attempt.env
 
     @property
+    def captures_scalars(self) -> bool:
+        return bool(self.attempt.settings.capture_scalar_outputs)
+
+    @property
     def state(self) -> dict[Any, Any]:
         return self.attempt.state
 

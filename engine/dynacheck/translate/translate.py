@@ -131,7 +131,7 @@ def _attempt(request: TranslateRequest, speculation: Speculation, ambient: Ambie
     env = None
     if speculation.symbolic:
         env = SymbolicEnv(
-            scalar_outputs=settings.capture_scalar_outputs or request.fullgraph,
+            scalar_outputs=settings.capture_scalar_outputs,
             dynamic_output_shapes=settings.capture_dynamic_output_shape_ops,
         )
     view = FrameView(request.func, request.args)

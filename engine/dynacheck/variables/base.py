@@ -362,6 +362,10 @@ class Tracer(Protocol):
     def env(self) -> Any:
         """The attempt's SymbolicEnv, or None in a static attempt."""
 
+    @property
+    def captures_scalars(self) -> bool:
+        """Whether numbers of a tensor become symbols instead of breaks."""
+
     def need_symbols(self) -> NoReturn:
         """Restart the attempt with a symbolic environment."""
 
