@@ -143,12 +143,17 @@ def steady(text: str) -> str:
     return re.sub(r"dynacheck: \d+\.\d+\.\d+ \(", "dynacheck: N (", text)
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_golden_run(project, monkeypatch, name):
-    args, environment = RUNS[name]
+def _on_a_desk(monkeypatch):
+    """Not in CI, where pytest doesn't shorten its summary."""
     monkeypatch.setenv("COLUMNS", "80")
     for variable in ("CI", "BUILD_NUMBER"):
         monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_golden_run(project, monkeypatch, name):
+    args, environment = RUNS[name]
+    _on_a_desk(monkeypatch)
     for variable, value in environment.items():
         monkeypatch.setenv(variable, value)
     result = project.run("-p", "no:asyncio", *args, text=TESTS)
@@ -156,7 +161,7 @@ def test_golden_run(project, monkeypatch, name):
 
 
 def test_golden_sizes(project, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+    _on_a_desk(monkeypatch)
     result = project.run("-p", "no:asyncio", "--tb=short", text=SIZES)
     golden_files.compare("runs/sizes", steady(result.stdout.str()))
 

@@ -526,3 +526,23 @@ def _():
         return y + 1
 
     return f, [(torch.ones(3),)] * 2
+
+
+def _whole(name, fn, *calls, **figures):
+    """What only the data tells, under fullgraph: no break."""
+
+    @program(f"whole_{name}", 37, graphs=1, frames=(1, 1), compile={"fullgraph": True}, **figures)
+    def _():
+        return fn, [(torch.tensor(values),) for values in calls or ([0.0, 1.0, 2.0], [1.0, 0.0, 3.0])]
+
+
+_whole("item", lambda x: x * x.sum().item())
+_whole("int", lambda x: x * int(x.sum()))
+_whole("float", lambda x: x * float(x.sum()))
+_whole("bool", lambda x: x * bool(x.sum() > 0))
+_whole("size_from_data", lambda x: torch.ones(int(x.sum())) + 1)
+_whole("slice_to_data", lambda x: x[: int(x.nonzero()[0])].sum())
+_whole("nonzero", lambda x: x.nonzero() + 1)
+_whole("mask", lambda x: x[x > 0] * 2)
+_whole("unique", lambda x: x.unique() * 2)
+_whole("tolist", lambda x: x * x.to(torch.int64).tolist()[1])

@@ -37,5 +37,7 @@ def discounted(rewards, gamma):
 
 
 def until_done(td):
-    """How many steps there are to the first end, which only the data tells."""
-    return td["obs"][: int(td["done"].nonzero()[0])].sum()
+    """The steps to the first end, or all if there is none: which code runs only the data tells."""
+    if td["done"].any():
+        return td["obs"][: int(td["done"].nonzero()[0])].sum()
+    return td["obs"].sum()
