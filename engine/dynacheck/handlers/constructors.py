@@ -167,7 +167,7 @@ def make_str(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker | None:
 
 @handles(bool)
 def make_bool(tx: Tracer, value: Arg | None = None, /) -> VariableTracker:
-    if isinstance(value, TensorVariable) and tx.captures_scalars:
+    if isinstance(value, TensorVariable) and tx.captures_scalars():
         return value.call_method(tx, "__bool__", [], {})
     return tx.constant(value is not None and abstract.is_true(tx, value))
 

@@ -136,7 +136,7 @@ def metadata(
 def item(
     tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
 ) -> VariableTracker:
-    if not tx.captures_scalars:
+    if not tx.captures_scalars():
         tx.break_(reasons.SCALAR_OUTPUT, call="Tensor.item()")
     if tx.env is None:
         tx.need_symbols()
@@ -156,7 +156,7 @@ def _reading(name: str) -> None:
     ) -> VariableTracker:
         facts = tensor.ref.facts
         whole = name != "tolist" or facts.dtype in _INTEGERS
-        if not tx.captures_scalars or not whole or facts.dtype.is_complex:
+        if not tx.captures_scalars() or not whole or facts.dtype.is_complex:
             tx.break_(reasons.SCALAR_OUTPUT, call=f"Tensor.{name}()")
         if name == "tolist":
             return _listed(tx, tensor)

@@ -122,7 +122,6 @@ class Tracing(Tracer):
     def env(self) -> Any:
         return self.attempt.env
 
-    @property
     def captures_scalars(self) -> bool:
         return bool(self.attempt.settings.capture_scalar_outputs)
 

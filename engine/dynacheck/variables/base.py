@@ -1,12 +1,9 @@
 """What a tracker is, and what trackers may ask of the translator.
 
 A `VariableTracker` is the engine's model of one Python value. Its methods are CPython's type slots (`tp_getattro`,
-`nb_bool`, `mp_subscript`, ...), so that a Python rule is written where CPython has it. The rules above the slots
-(which operand is asked first, `NotImplemented`, iteration by `__getitem__`) are in `variables/abstract.py`, as
-CPython's are in `Objects/abstract.c`.
-
-One tracker stands for one object: two names of a list are one tracker, and changing it changes both. Everything here
-lives for one translation attempt.
+`nb_bool`, `mp_subscript`, ...), so that a Python rule is written where CPython has it. The rules above the slots are in
+`variables/abstract.py`, as CPython's are in `Objects/abstract.c`. One tracker stands for one object, during one attempt
+to translate: two names of a list are one tracker, and changing it changes both.
 """
 
 from __future__ import annotations
@@ -362,7 +359,6 @@ class Tracer(Protocol):
     def env(self) -> Any:
         """The attempt's SymbolicEnv, or None in a static attempt."""
 
-    @property
     def captures_scalars(self) -> bool:
         """Whether numbers of a tensor become symbols instead of breaks."""
 
