@@ -262,7 +262,7 @@ def groupby(tx: Tracer, iterable: Arg, *by_position: Arg, key: Arg | None = None
         group.begun = True  # a group is what its groupby stands at: it can't be made again
         return tx.tuple_of([found[0].value, group])
 
-    steps = map(pair, itertools.groupby(_Items(tx, source), key_of))
+    steps = _each(pair, itertools.groupby(_Items(tx, source), key_of))
     return StepsIterator(itertools.groupby, steps, [source] if function is None else [source, function])
 
 

@@ -12,7 +12,7 @@ from dynacheck.bytecode.flow import caught_globals
 from dynacheck.bytecode.instruction import Handler
 from dynacheck.opcodes.table import Machine
 from dynacheck.variables import abstract
-from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.base import ObservedException, Tracer, VariableTracker
 from dynacheck.variables.contexts import ExitVariable
 from dynacheck.variables.functions import BoundMethodVariable, UserFunctionVariable
 from dynacheck.variables.generators import GeneratorVariable
@@ -66,7 +66,10 @@ def may_catch(tx: Machine, decoded: DecodedCode, handler: Handler) -> bool:
     names = caught_globals(decoded, handler)
     if names is None:
         return True
-    caught = [abstract.python_object(tx.load_global(name).realize(tx)) for name in names]
+    try:
+        caught = [abstract.python_object(tx.load_global(name).realize(tx)) for name in names]
+    except ObservedException:  # a name that isn't there matters only once something is raised
+        return True
     return not all(isinstance(cls, type) and issubclass(cls, _NEVER_FOR_VALUES) for cls in caught)
 
 

@@ -496,6 +496,19 @@ def _():
     return f, rows_of(1, 2, 0)
 
 
+@program("clause_of_a_name_that_is_not_there", 37, graphs=1, frames=(1, 1), entries=1)
+def _():
+    def f(x):
+        y = x * 2
+        try:
+            z = torch.linalg.inv(y)
+        except NoSuchError:  # noqa: F821
+            return x
+        return z + 1
+
+    return f, [(torch.eye(2),)] * 2
+
+
 @program("raises_after_a_write", 37, graphs=1, frames=(1, 1), torch_differs="the handler is passed")
 def _():
     def f(table, index):
