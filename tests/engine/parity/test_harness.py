@@ -3,12 +3,14 @@
 import contextlib
 import functools
 import random
+import re
 from pathlib import Path
 
 import pytest
 import torch
 from parity.engines import Figures
 from parity.harness import Program, differences, run
+from parity.programs import all_cases, all_programs
 
 EVERYTHING = Program("everything", lambda: None, file=str(Path(__file__).with_name("faulty.py")))
 
@@ -139,3 +141,9 @@ def error_from_elsewhere(fn, arguments):
 )
 def test_a_fault_is_found(fault, text):
     assert any(text in problem for problem in found(fault)), found(fault)
+
+
+def test_rows_that_are_named_as_proofs_exist():
+    pages = (Path(__file__).parents[2] / "proofs").glob("*.md")
+    named = {row for page in pages for row in re.findall(r"`parity:(\w+)`", page.read_text())}
+    assert named - {program.name for program in [*all_programs(), *all_cases()]} == set()
