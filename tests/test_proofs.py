@@ -50,6 +50,9 @@ def defined(path: Path) -> frozenset[str]:
     return frozenset(names)
 
 
+FOLDERS = ("tests/suites", "examples/projects", "docs")  # of rows that are called as files and folders are
+
+
 @functools.cache
 def words_beside(folder: Path) -> str:
     """What tables of a folder's tests say: its Python files, and the faults of whole suites."""
@@ -58,9 +61,12 @@ def words_beside(folder: Path) -> str:
 
 
 def is_row(row: str, folder: Path) -> bool:
-    """Whether a parameter's id, or each part of it, stands in the files of a folder."""
-    text, parts = words_beside(folder), re.split(r"-|: ", row)
-    return row in text or row in {path.name for path in folder.iterdir()} or all(p in text for p in parts)
+    """Whether a parameter's id, or each part of it, stands in the files of a folder or is one."""
+
+    def found(text: str) -> bool:
+        return text in words_beside(folder) or any((ROOT / top / text).exists() for top in FOLDERS)
+
+    return found(row) or all(map(found, re.split(r"-|: ", row)))
 
 
 def problem(proof: str) -> str | None:

@@ -111,7 +111,7 @@ class EventRecorder(Recorder):
         frame, code = attempt.frame, attempt.code
         if attempt.gave_up:
             self.gave_up(code, call)
-        if frame is not None and frame.limit:
+        if frame is not None and frame.limit and attempt.error is None:
             caller = attempt.caller
             self._limited[code] = None if caller is None else (caller.f_code, caller.f_lasti)
 
@@ -187,7 +187,8 @@ class _Telling:
         yield ev.LimitReached(
             self.id, self.ref, "recompile_limit", limit, misses, self._trigger(), call=self.call
         )
-        yield ev.RanEagerly(self.ref, "limit", reasons.LIMIT.id, misses, call=self.call)
+        if self.attempt.error is None:  # else fail_on_recompile_limit_hit raised, and nothing ran
+            yield ev.RanEagerly(self.ref, "limit", reasons.LIMIT.id, misses, call=self.call)
 
     def _misses(self) -> tuple[ev.EntryMiss, ...]:
         """Why no entry served the frame, the nearest one first."""

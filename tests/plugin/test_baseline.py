@@ -267,6 +267,25 @@ def test_what_it_was_written_with_is_told(project, path, text):
     assert "engine torch, backend eager; this is torch" in line
 
 
+@pytest.mark.parametrize(("written", "checked"), [("bundled", "torch"), ("torch", "bundled")])
+def test_a_baseline_of_one_engine_checks_the_other(project, path, written, checked):
+    engine = "--dynacheck-engine="
+    project.run(
+        FILE,
+        UPDATE,
+        engine + written,
+        text=TESTS + "\ndef test_loop():\n    torch.compile(looping)(X), torch.compile(clean)(X)\n",
+    )
+    assert "eager:skip@programs.py:looping" in path.read_text()
+    result = project.run(FILE, engine + checked)
+    result.assert_outcomes(passed=5, failed=1)
+    assert [line for line in told(result) if "better" in line or "no row" in line] == []
+    path.write_text(path.read_text().replace("recompiles = 1", "recompiles = 0"))
+    result = project.run(FILE, engine + checked)
+    result.assert_outcomes(passed=4, failed=2)
+    result.stdout.fnmatch_lines(["1 recompile, baseline 0"])
+
+
 COUNTS = {"graphs": 1, "graph_breaks": 1, "recompiles": 0, "cache_entries": 1}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 BODIES = {
@@ -49,6 +51,15 @@ BODIES = {
             compiled = torch.compile(Counting())
             for _ in range(10):
                 compiled(X)
+        """,
+    "limit_that_raises": """
+        def test_one():
+            compiled = torch.compile(Counting())
+            with torch._dynamo.config.patch(recompile_limit=2, fail_on_recompile_limit_hit=True):
+                for n in range(4):
+                    with contextlib.suppress(torch._dynamo.exc.FailOnRecompileLimitHit):
+                        compiled(X)
+            compiled(X)
         """,
     "sizes": "def test_one():\n    f = torch.compile(clean, dynamic=False)\n    f(X), f(X[:3]), f(X[:1])\n",
     "stance": """
@@ -113,7 +124,9 @@ def told(project, engine, body):
     """What a test's report carries under an engine."""
     import json
 
-    result = project.run("-s", f"--dynacheck-engine={engine}", text=body)
+    result = project.run(
+        "-s", f"--dynacheck-engine={engine}", text=f"import contextlib\n{textwrap.dedent(body)}"
+    )
     (line,) = [line for line in result.outlines if "{" in line]
     outcome, _, data = line.partition(" {")
     assert outcome.rpartition(".")[2] == "passed", result.outlines

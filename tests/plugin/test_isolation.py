@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 SCOPES = """
@@ -120,6 +122,63 @@ def test_what_is_left_behind_is_restored_and_told(project):
             "dynacheck: *test_leaves left torch.compiler stance default -> eager_on_recompile (restored)",
         ]
     )
+
+
+TABLE = """
+import torch._dynamo, torch._functorch.config, torch._inductor.config
+from torch._dynamo.utils import counters
+
+compiled = torch.compile(clean)
+CHANGES = {
+    "default dtype": lambda: torch.set_default_dtype(torch.float64),
+    "default device": lambda: torch.set_default_device("meta"),
+    "grad mode": lambda: torch.set_grad_enabled(False),
+    "deterministic algorithms": lambda: torch.use_deterministic_algorithms(True, warn_only=True),
+    "float32 matmul precision": lambda: torch.set_float32_matmul_precision("medium"),
+    "autocast on cpu": lambda: torch.set_autocast_enabled("cpu", True),
+    "autocast on cuda": lambda: torch.set_autocast_dtype("cuda", torch.bfloat16),
+    "number of threads": lambda: torch.set_num_threads(3),
+    "cudnn benchmark": lambda: setattr(torch.backends.cudnn, "benchmark", True),
+    "torch._dynamo.config.capture_scalar_outputs": lambda: setattr(torch._dynamo.config, "capture_scalar_outputs", True),
+    "torch._inductor.config.max_autotune": lambda: setattr(torch._inductor.config, "max_autotune", True),
+    "torch._functorch.config.debug_assert": lambda: setattr(torch._functorch.config, "debug_assert", True),
+    "torch.compiler stance": lambda: torch.compiler.set_stance("eager_on_recompile"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.dynacheck(allow=["nothing-compiled"])
+def test_changes(what):
+    CHANGES[what]()
+
+
+@pytest.mark.dynacheck(graphs=2, recompiles=1)
+@pytest.mark.parametrize("again", [1, 2])
+def test_entries_and_the_history_of_sizes(again):
+    for size in (4, 3, 2):  # the second entry has a size that varies; with what an earlier test left the first had
+        compiled(X[:size])
+    counters["stats"]["mine"] += 1
+
+
+def test_counters_are_left_alone():
+    assert counters["stats"]["mine"] >= 2 * (ENGINE == "bundled")
+"""
+
+
+@pytest.mark.parametrize("engine", ["bundled", "torch"])
+def test_the_table_of_what_is_isolated(project, engine):
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    changes = [line.split('"')[1] for line in TABLE.splitlines() if line.startswith('    "')]
+    args = (f"--dynacheck-engine={engine}", "--dynacheck-json=out.json")
+    result = project.run(*args, text=f"ENGINE = {engine!r}\n{TABLE}")
+    torch.set_num_threads(threads)
+    result.assert_outcomes(passed=len(changes) + 3, warnings=None)
+    tests = json.loads((project.pytester.path / "out.json").read_text())["tests"]
+    left = {t["nodeid"]: [leak["name"] for leak in t["state_leaks"]] for t in tests if t["state_leaks"]}
+    assert left == {f"test_it.py::test_changes[{name}]": [name] for name in changes}
 
 
 def test_isolation_of_one_test_can_be_switched_off(project):

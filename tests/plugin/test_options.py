@@ -198,6 +198,19 @@ def test_the_configured_backend_replaces_inductor_only(project):
     ).assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize(("dynamic", "recompiles"), [("true", 0), ("false", 2), ("", 1)])
+def test_dynamic(project, dynamic, recompiles):
+    project.run(
+        *([f"--dynacheck-dynamic={dynamic}"] if dynamic else []),
+        text=f"""
+        @pytest.mark.dynacheck(recompiles={recompiles})
+        def test_one():
+            f = torch.compile(clean)
+            f(X), f(X[:3]), f(X[:2])
+        """,
+    ).assert_outcomes(passed=1)
+
+
 def test_device(project):
     project.run(
         "--dynacheck-device=cpu",

@@ -40,6 +40,25 @@ def body(text):
             "A().go(X)",
         ),
         ("@torch.compile\ndef f(x):\n    return x + 1\n", "torch.compile(f)(X)"),
+        ("@torch.compile\nclass A:\n    def __call__(self, x):\n        return x * 2\n", "A()(X)"),
+        (
+            "@torch.compile\nclass A(torch.nn.Module):\n    def forward(self, x):\n        return x * 2\n",
+            "A()(X)",
+        ),
+        ("class A(Scaled):\n    forward = torch.compile(Scaled.forward)\n", "A()(X)"),
+        ("import functools\nf = functools.partial(torch.compile(clean), x=X)\n", "f()"),
+        (
+            "import functools\ninner = torch.compile(clean)\n\n@functools.wraps(inner)\ndef f(x):\n    return inner(x)\n",
+            "f(X)",
+        ),
+        (
+            "class Averaged(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.module = torch.compile(Scaled())\n\n    def forward(self, x):\n        return self.module(x)\n"
+            "\nmodel = Averaged()\n",
+            "model(X)",
+        ),
+        ("", "torch.compile(clean, mode='reduce-overhead')(X)"),
+        ("", "torch.compile(clean, options={'triton.cudagraphs': True})(X)"),
     ],
 )
 def test_every_way_to_compile(project, made, call):
@@ -169,6 +188,95 @@ def test_limits_set_through_torch_apply(project):
                     f(X.to(dtype))
         """
     ).assert_outcomes(passed=1)
+
+
+TORCHS_OWN = """
+import torch._dynamo
+import torch._dynamo.testing
+from torch._dynamo.eval_frame import OptimizedModule
+
+DTYPES = (torch.float16, torch.float32, torch.float64)
+
+
+@pytest.mark.max_graphs(2)
+def test_counter_as_a_backend():
+    counter = torch._dynamo.testing.CompileCounter()
+    f = torch.compile(lambda x: torch.relu(x) * 2, backend=counter)
+    f(X), f(X), f(X.double())
+    assert (counter.frame_count, counter.op_count) == (2, 4)
+
+
+@pytest.mark.max_graphs(1)
+def test_counter_with_a_backend():
+    counter = torch._dynamo.testing.CompileCounterWithBackend("eager")
+    torch.compile(lambda x: torch.relu(x) * 2, backend=counter, fullgraph=True)(X)
+    assert counter.frame_count == len(counter.graphs) == 1
+
+
+@pytest.mark.max_graphs(1)
+def test_a_module_is_torchs():
+    model = Scaled()
+    compiled = torch.compile(model)
+    compiled(X)
+    assert isinstance(compiled, OptimizedModule) and not isinstance(compiled, Scaled)
+    assert compiled._orig_mod is model and compiled.scale == 0.5
+
+
+@pytest.mark.max_graphs(1)
+def test_error_on_recompile():
+    f = torch.compile(clean)
+    f(X)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        f(X)
+        with pytest.raises(torch._dynamo.exc.RecompileError):
+            f(X.double())
+
+
+@pytest.mark.dynacheck(graphs=2, recompiles=1)
+def test_the_limit_is_an_error():
+    f = torch.compile(clean)
+    with torch._dynamo.config.patch(cache_size_limit=2, fail_on_recompile_limit_hit=True):
+        f(X), f(X.double())
+        with pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit):
+            f(X.half())
+
+
+@pytest.mark.dynacheck(max_graphs=1, allow=["nothing-compiled"])
+def test_a_break_under_fullgraph():
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="print"):
+        torch.compile(printing, fullgraph=True)(X)
+
+
+@pytest.mark.max_graphs(1)
+def test_a_stance():
+    f = torch.compile(clean)
+    f(X)
+    with torch.compiler.set_stance("fail_on_recompile"):
+        f(X)
+        with pytest.raises(RuntimeError, match="fail_on_recompile"):
+            f(X.double())
+
+
+@pytest.mark.dynacheck(graphs=1, recompiles=0)
+def test_a_mark():
+    f = torch.compile(clean)
+    for size in (4, 3, 2):
+        x = X[:size].clone()
+        torch._dynamo.mark_dynamic(x, 0)
+        f(x)
+
+
+@pytest.mark.dynacheck(graphs=2, allow=["break:*"])
+def test_what_is_disabled():
+    inner = torch.compiler.disable(clean)
+    torch.compile(lambda x: inner(x + 1) * 2)(X)
+"""
+
+
+@pytest.mark.parametrize("engine", ["bundled", "torch"])
+def test_the_rest_of_torchs_testing_api_follows(project, engine):
+    result = project.run(f"--dynacheck-engine={engine}", text=TORCHS_OWN)
+    result.assert_outcomes(passed=TORCHS_OWN.count("def test_"))
 
 
 def test_a_torch_that_wraps_in_another_way_is_told(project, monkeypatch):

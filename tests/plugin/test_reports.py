@@ -406,6 +406,30 @@ def test_torchs_trace_stays_out_of_the_report(project):
     assert "payload" not in "\n".join(line for line in result.outlines if "__trace:" in line)
 
 
+def test_torchs_trace_is_for_a_test_that_asks_for_it(project):
+    project.run(
+        text="""
+        import logging
+        import torch._dynamo
+
+        def trace(caplog):
+            logger = logging.getLogger("torch.__trace")
+            caplog.set_level(logging.DEBUG, "torch.__trace")
+            logger.addHandler(caplog.handler)
+            logger.debug("payload")
+            logger.removeHandler(caplog.handler)
+            return [record.getMessage() for record in caplog.records]
+
+        @pytest.mark.max_graphs(1)
+        def test_one(caplog):
+            torch.compile(clean)(X)
+            kept = [h for h in logging.getLogger("torch.__trace").handlers if type(h).__module__ == "_pytest.logging"]
+            assert bool(kept) == (tuple(map(int, pytest.__version__.split(".")[:2])) >= (9, 2))
+            assert "payload" in trace(caplog)
+        """
+    ).assert_outcomes(passed=1)
+
+
 def test_what_is_allowed_is_told_apart_from_what_is_not(project):
     result = project.run(
         text="""
