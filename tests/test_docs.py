@@ -48,6 +48,27 @@ def test_every_block_of_code_is_run(page):
     assert not examples or page.parent.name == "explanation"  # tests/test_explanations.py
 
 
+HIT_GOALS = {
+    "`f(x, y)`": 7,
+    "10 parameters": 7,
+    "100 parameters": 10,
+    "1000 parameters": 10,
+    "10000 parameters": 10,
+}
+
+
+def test_the_hits_that_were_measured_cost_what_they_may():
+    """One seventh of what torch.compile's cost, and one tenth from a hundred parameters on."""
+    text = (ROOT / "docs" / "reference" / "benchmarks.md").read_text()
+    table = text.partition("## A hit")[2].partition("##")[0]
+    found = {
+        name: float(ratio)
+        for name, ratio in re.findall(r"^\| (\S.*?) \|.*\| 1/([\d.]+) \|$", table, re.MULTILINE)
+    }
+    assert set(found) == set(HIT_GOALS)
+    assert {name for name, least in HIT_GOALS.items() if found[name] < least} == set()
+
+
 def test_what_contributors_are_shown_is_in_the_files_that_are_named():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     blocks = [body.partition("\n") for _, body in (match.groups() for match in BLOCK.finditer(text))]

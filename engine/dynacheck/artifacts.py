@@ -15,7 +15,6 @@ from typing import Any
 from dynacheck import config
 from dynacheck import events as ev
 from dynacheck.counting import title_of
-from dynacheck.records import show
 
 VERBOSE = {"+guards": "guards"}
 """Artifacts that say more, and what they say more of."""
@@ -49,12 +48,6 @@ def guard_tree(event: ev.EntryAdded) -> str:
     )
 
 
-def failed_guard(change: ev.ChangeRow) -> str:
-    """A failed guard as logs spell it, with the value that is there now beside it."""
-    text = change.guard or f"{change.path} == {show(change.then)}"
-    return f"{text}  # now {show(change.now)}"
-
-
 def recompile(event: ev.EntryAdded) -> str | None:
     """Which guards of which entries failed; None for a first entry."""
     if not event.recompile:
@@ -64,13 +57,13 @@ def recompile(event: ev.EntryAdded) -> str | None:
         entry = f"entry {miss.entry}: " if len(event.misses) > 1 else ""
         if miss.region_differs and not miss.changes:
             lines.append(f"     - {entry}it belongs to another compile of the function")
-        lines += [f"     - {entry}{failed_guard(change)}" for change in miss.changes]
+        lines += [f"     - {entry}{guard}" for guard in ev.failed_guards(miss.changes)]
     return "\n".join(lines)
 
 
 def limit(event: ev.LimitReached) -> str:
     """The limit, the function, and the value that kept changing."""
-    kept = [failed_guard(change) for miss in event.misses[:1] for change in miss.changes[:1]]
+    kept = [guard for miss in event.misses[:1] for guard in ev.failed_guards(miss.changes[:1])]
     return "\n".join(
         [
             f"dynacheck hit {event.limit_name} ({event.limit})",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -115,6 +115,23 @@ class EntryMiss:
     entry: int
     changes: tuple[ChangeRow, ...]
     region_differs: bool = False
+
+
+def failed_guards(changes: Sequence[ChangeRow]) -> list[str]:
+    """Failed guards as logs spell them, one a line, with all that is there now beside each: `L['n'] == 2  # now 3`."""
+    parts: dict[str, list[ChangeRow]] = {}
+    for change in changes:
+        parts.setdefault(change.guard or f"{change.path} == {change.then!r}", []).append(change)
+    return [
+        f"{guard}  # now {', '.join(_now(row, len(rows) > 1) for row in rows)}"
+        for guard, rows in parts.items()
+    ]
+
+
+def _now(change: ChangeRow, several: bool) -> str:
+    part = change.detail or (change.kind if several else "")
+    text = repr(change.now)
+    return (text if len(text) <= 120 else text[:117] + "...") + (f" ({part})" if part else "")
 
 
 @dataclass(frozen=True, slots=True)

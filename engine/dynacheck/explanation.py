@@ -40,8 +40,8 @@ class Explanation:
 
     @property
     def ops_per_graph(self) -> list[list[Any]]:
-        """What each graph calls, in order."""
-        return [[n.target for n in gm.graph.nodes if n.op.startswith("call_")] for gm in self.graphs]
+        """The functions that each graph calls, in order; methods of tensors aren't among them, as in torch."""
+        return [[n.target for n in gm.graph.nodes if n.op == "call_function"] for gm in self.graphs]
 
     @property
     def op_count(self) -> int:
@@ -88,7 +88,7 @@ def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any
 
     Example:
         >>> import torch
-        >>> found = explain(lambda x: x.sin() + 1)(torch.ones(3))
+        >>> found = explain(lambda x: torch.sin(x) + 1)(torch.ones(3))
         >>> found.graph_count, found.op_count
         (1, 2)
     """

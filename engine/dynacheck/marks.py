@@ -406,7 +406,7 @@ def mark_unbacked(
         t: the tensor.
         index: one dimension or several.
         hint_override: accepted as torch does: a size for backends to tune with.
-        strict: an error where the trace makes it constant.
+        strict: branches may look at the size after all, as in torch; an error where the trace makes it constant.
         specialize_on: not supported.
         shape_id: dimensions with the same one have the same size.
         min: least size, checked at run time.

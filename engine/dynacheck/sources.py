@@ -182,6 +182,24 @@ class Node:
         """The raw class attribute an instance's lookup ends at."""
         return self.type_of().named(TypeAttr, name)
 
+    def above(self) -> Node | None:
+        """The node that this one was reached from: its parent; of a class, the object that it was asked for."""
+        return self.root.reached.get(self) if self.parent is None else self.parent
+
+    def asked_of(self, by: Node | None) -> Node:
+        """This node of a class attribute, after it was asked for through an object or another path to the class."""
+        if self.parent is not None:
+            self.parent.reach(by)
+        return self
+
+    def reach(self, by: Node | None) -> None:
+        """Remember from where a class that is held was met first, unless that is through the class itself."""
+        above = by
+        while above is not None and above is not self:
+            above = above.above()
+        if by is not None and above is None and isinstance(self.accessor, Captured):
+            self.root.reached.setdefault(self, by)
+
     def peek(self) -> Any:
         """The value in the frame being translated (ABSENT if there is none), read once per attempt."""
         if self.value is _UNREAD:
@@ -305,6 +323,7 @@ class Root:
         self.relations: list[Any] = []
         self.captured: dict[int, Any] = {}  # weak references, by id
         self._held: dict[int, Node] = {}
+        self.reached: dict[Node, Node] = {}  # from where classes that are held were first met
 
     def child(self, accessor: Accessor) -> Node:
         key = accessor.step
@@ -333,6 +352,7 @@ class Root:
         its attempt as the explanation of an entry."""
         self.frame = cast(FrameView, None)
         self._held.clear()
+        self.reached.clear()
         for node in self.walk():
             node.value = _UNREAD
             node.tracker = None

@@ -215,7 +215,7 @@ def _sample(value: VariableTracker) -> Any:
 @handles(type, lazy=True)
 def type_of(tx: Tracer, *args: Arg, **named: Arg) -> VariableTracker:
     if len(args) == 1 and not named:
-        return tx.class_variable(typed(tx, args[0]).get_type())
+        return tx.class_of(typed(tx, args[0]))
     if len(args) != 3 or named:
         return tx.break_(UNKNOWN_CALL, what="type() that makes a class")
     return make_class(tx, *[a.realize(tx) for a in args])

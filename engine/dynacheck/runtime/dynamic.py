@@ -132,10 +132,14 @@ class ShapePolicy:
         return [self._size(node, seen, marks, i, size) for i, size in enumerate(sizes)], strides
 
     def _size(self, node: Node, seen: Seen, marks: dict[str, Any], dim: int, size: int) -> Dim:
-        if _marked(marks, "unbacked", dim) or _marked(marks, "strict_unbacked", dim):
+        if _marked(marks, "unbacked", dim):
             return _bounded("unbacked", node, dim)
         if _marked(marks, "dynamic", dim):
             return _bounded("marked", node, dim)
+        if _marked(
+            marks, "strict_unbacked", dim
+        ):  # torch takes its value, and only refuses to make it constant
+            return Dim("marked", None, None, f"mark_unbacked({node.user_path}, {dim}, strict=True)")
         if size in (0, 1):
             return STATIC
         if _marked(marks, "weak_dynamic", dim):
@@ -178,9 +182,10 @@ class ShapePolicy:
         while True:
             if root.accessor in _DEFAULTS:
                 return True
-            if root.parent is None:
+            above = root.above()
+            if above is None:
                 break
-            root = root.parent
+            root = above
         if not isinstance(root.accessor, (Local, Free)):
             return True
         return owning_module(node) is not None and not self.settings.allow_unspec_int_on_nn_module
@@ -208,12 +213,12 @@ class ShapePolicy:
 
 def owning_module(node: Node) -> nn.Module | None:
     """The innermost module that the value is reached through, or None."""
-    above = node.parent
+    above = node.above()
     while above is not None:
         value = above.peek()
         if is_a(value, nn.Module):
             return value
-        above = above.parent
+        above = above.above()
     return None
 
 

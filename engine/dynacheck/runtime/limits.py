@@ -42,7 +42,7 @@ def message(name: str, limit: int, code: CodeRef, misses: Sequence[EntryMiss]) -
     lines = [
         f"dynacheck hit {name} ({limit})",
         f"   function: {code.qualname}{code.rest} ({code.file}:{code.line})",
-        *(f"   last reason: {line[2:]}" for line in guard_lines(misses)[:1]),
+        *(f"   last reason: {line[2:]}" for line in guard_lines(misses[:1])[:1]),
         *(f"   what kept changing: {source}" for source in _sources(misses)),
         "   existing entries keep serving; calls that match none run eagerly from now on",
     ]

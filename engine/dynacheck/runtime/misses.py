@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from dynacheck import _C
-from dynacheck.events import ChangeRow, EntryMiss
+from dynacheck.events import ChangeRow, EntryMiss, failed_guards
 from dynacheck.guards import Failure, explain_miss
 from dynacheck.runtime.codes import EntryRecord
 from dynacheck.sources import FrameView
@@ -68,16 +68,11 @@ def _row(failure: Failure, frame: FrameView) -> ChangeRow:
 
 
 def guard_lines(misses: Sequence[EntryMiss]) -> list[str]:
-    """The failed guards in words, one a line, for messages."""
+    """All that failed in words, for messages: a guard a line, after the entry if there are several."""
     lines = []
     for miss in misses:
         if miss.region_differs:
             lines.append(f"- entry {miss.entry} belongs to another compile of the function")
-        rows = {
-            row.guard or row.path: row for row in reversed(miss.changes)
-        }  # the first that each guard is about
-        for guard, row in [*reversed(rows.items())][:3]:
-            now = repr(row.now)
-            of = f" ({row.detail} of {row.source})" if row.detail else ""
-            lines.append(f"- {guard}  # now {now if len(now) <= 120 else now[:117] + '...'}{of}")
+        entry = f"entry {miss.entry}: " if len(misses) > 1 else ""
+        lines += [f"- {entry}{guard}" for guard in failed_guards(miss.changes)]
     return lines

@@ -266,7 +266,11 @@ class Tracing(Tracer):
         return tracker
 
     def class_of(self, value: VariableTracker) -> VariableTracker:
-        return self.class_variable(value.realize(self).get_type())
+        known = value.realize(self)
+        tracker = self.class_variable(known.get_type())
+        if tracker.node is not None:
+            tracker.node.reach(known.node)
+        return tracker
 
     def tuple_of(self, items: Sequence[VariableTracker]) -> VariableTracker:
         return TupleVariable(list(items))

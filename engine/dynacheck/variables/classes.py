@@ -184,7 +184,7 @@ class ClassVariable(ObjectVariable):
         if isinstance(getter, types.FunctionType):
             call = tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__")))
             return tx.call(call, [tx.wrap(node), tx.constant(None), self])
-        return tx.wrap(node)
+        return tx.wrap(node.asked_of(self.node))
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         cls = self.value

@@ -294,7 +294,7 @@ class UserObjectVariable(VariableTracker):
             return got
         if type_lookup(type(raw), "__get__") is not ABSENT:
             return tx.bind_object(self, name, raw, node)
-        return tx.wrap(node)
+        return tx.wrap(node.asked_of(self.node))
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         custom = self.override(tx, "__setattr__" if value is not None else "__delattr__")

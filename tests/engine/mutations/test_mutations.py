@@ -11,6 +11,15 @@ from parity.harness import Raised
 
 EVERYTHING = {name: mutations(world(name)) for name in WORLDS}
 CHUNKS = 16
+KINDS = [  # what is changed (how its place ends), and how
+    ("_modules['", "new attribute"), ("_parameters['", "data double"), ("_parameters['", "requires_grad_"),
+    ("_parameters['", "resize_"), ("_parameters['", "set_"), ("_parameters['", "new, half"), ("Base.shared", "float"),
+    ("_buffers['", "in place"), ("TABLE", "new key"), ("TABLE", "moved to the end"), ("ITEMS", "append"),
+    ("_forward_hooks", "a hook"), ("_modules['", "forward hook"), ("globals.SCALE", "float"), ("<cell 0>", "float"),
+    ("__defaults__[0]", "int plus one"), ("__kwdefaults__['", "float"), ("globals.CHILD", "subclass"),
+    ("globals.shift", "__code__"), ("globals.CHILD", "shadowed methods"), ("_modules['", "forward of its own"),
+    ("_modules['", "flip training"), ("globals.Base", "bases"), ("globals.Base", "__getattribute__"),
+]  # fmt: skip
 
 
 def number(mutation: Mutation) -> int:
@@ -45,6 +54,11 @@ def faults(name: str, chosen: list[Mutation], compare: bool) -> list[str]:
             texts.append(otherwise_than_torch(plain, ours, run(name, [mutation], ENGINES["torch"]), mutation))
         found += [f"{mutation}: {text}" for text in texts if text]
     return found
+
+
+@pytest.mark.parametrize(("place", "how"), KINDS)
+def test_the_loop_makes_every_kind_of_change(place, how):
+    assert [m for found in EVERYTHING.values() for m in found if m.name == how and place in str(m)]
 
 
 @pytest.mark.parametrize("name", WORLDS)

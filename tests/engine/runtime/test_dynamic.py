@@ -93,13 +93,14 @@ def test_marks(backend):
     assert len(backend) == 5
 
 
-def test_a_mark_that_cannot_be_kept():
+@pytest.mark.parametrize(("mark", "options"), [("mark_dynamic", {}), ("mark_unbacked", {"strict": True})])
+def test_a_mark_that_cannot_be_kept(mark, options):
     def f(x):
         return x * 2 if x.shape[0] == 4 else x
 
     x = torch.ones(4, 2)
-    dynacheck.mark_dynamic(x, 0)
-    with pytest.raises(dynacheck.ConstraintViolationError, match="mark_dynamic"):
+    getattr(dynacheck, mark)(x, 0, **options)
+    with pytest.raises(dynacheck.ConstraintViolationError, match=mark):
         dynacheck.compile(f, backend="eager")(x)
 
 

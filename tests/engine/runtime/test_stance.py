@@ -69,6 +69,21 @@ def test_fail_on_recompile(compiled, backend, x):
     torch.testing.assert_close(compiled(x, 2), x + 2)
 
 
+def test_the_error_tells_everything_that_differs():
+    compiled = dynacheck.compile(lambda x, n, s: x * n + len(s), backend="eager")
+    compiled(torch.ones(3), True, "a")
+    compiled(torch.ones(4, 1), 2, "b")
+    with set_stance("fail_on_recompile"), pytest.raises(dynacheck.RecompileError) as caught:
+        compiled(torch.ones(4, 5, requires_grad=True), 3, "cd")
+    nearest, further = (
+        [line.strip() for line in str(caught.value).splitlines() if f"entry {n}: " in line] for n in (1, 0)
+    )
+    assert len(nearest) == len(further) == 3
+    assert nearest[0].endswith("# now True (requires_grad), 5 (size of dim 1), 5 (stride of dim 0)"), nearest
+    assert nearest[1:] == ["- entry 1: L['n'] == 2  # now 3", "- entry 1: L['s'] == 'b'  # now 'cd'"]
+    assert further[1:] == ["- entry 0: L['n'] is True  # now 3", "- entry 0: L['s'] == 'a'  # now 'cd'"]
+
+
 def test_frames_without_operations_do_not_fail(backend, seen, x):
     def nothing(x, n):
         return [x, n]
