@@ -275,7 +275,7 @@ def through_wrapper(row: ev.ChangeRow, ref: ev.CodeRef | None) -> ev.ChangeRow:
         """What was assumed or came, where that is a condition or the sizes in one."""
         if isinstance(value, dict):
             return {named(key): now for key, now in value.items()}
-        return _WRAPPED.sub(name, value) if type(value) is str else value
+        return type(value)(_WRAPPED.sub(name, value)) if isinstance(value, str) else value
 
     if row.kind in ("size", "stride", "expression"):
         row = replace(row, then=named(row.then), now=named(row.now))

@@ -352,10 +352,10 @@ def _failure(entry: Any, code: CodeType, f_locals: Any, backend: Any) -> Failure
         return Failure(name, "another backend" if other else OTHER_THREAD, other_region=other)
     parts = list(info.verbose_code_parts)
     failed = parts[0] if len(parts) == 1 else next((part for part in parts if _fails(part, scope)), "")
-    guard = failed.partition("  # ")[0].rstrip()  # torch appends the user's line
+    guard, _, needed = failed.partition("  # ")  # torch appends the user's line
     taken = _snapshots.get((code, name))
-    found = values.changes(() if taken is None else taken.values, scope, guard)
-    return Failure(name, guard, found, scope, taken)
+    found = values.changes(() if taken is None else taken.values, scope, guard.rstrip())
+    return Failure(name, guard.rstrip(), found, scope, taken, needed=needed)
 
 
 def _fails(part: str, scope: dict[str, Any]) -> bool:

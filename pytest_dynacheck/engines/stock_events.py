@@ -7,6 +7,7 @@ import importlib
 import linecache
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from types import CodeType, FrameType
 from typing import Any
 
@@ -18,7 +19,7 @@ from dynacheck.report import codes_of
 
 from pytest_dynacheck._redirect import subject
 from pytest_dynacheck.engines.stock_records import OTHER_THREAD, Attempt, Break, Call, Failure, Recorder
-from pytest_dynacheck.engines.stock_spelling import spelled
+from pytest_dynacheck.engines.stock_spelling import line_of, spelled
 from pytest_dynacheck.engines.stock_values import Change
 
 __all__ = ["EventRecorder", "reason_of", "unknown_counts"]
@@ -212,7 +213,13 @@ class _Telling:
         order = _Order(self.attempt.code)
         changes = sorted(failure.changes, key=order)
         rows = [self._row(change, failure) for change in changes]
-        rest = _Guard(failure, self).rows({change.source for change in changes})
+        file, line, text = line_of(failure.needed)
+        rest = [
+            through_wrapper(
+                replace(row, file=file, line=line, text=text, function=_function_at(file, line)), self.wraps
+            )
+            for row in _Guard(failure, self).rows({change.source for change in changes})
+        ]
         state = [row for row in rest if not row.source.strip() or row.path == ""]
         return (*state, *rows, *(row for row in rest if row not in state))
 
@@ -226,6 +233,7 @@ class _Telling:
         row = ev.ChangeRow(
             change.kind, self.spell(source, failure), source, change.then, change.now, change.detail, file, line,
             linecache.getline(file, line).strip() if line else "", failure.guard if change.decided else "",
+            function=_function_at(file, line),
         )  # fmt: skip
         return through_wrapper(row, self.wraps)
 
@@ -439,12 +447,17 @@ def _qualname(file: str, line: int, name: str) -> str:
     """The qualified name of the function called `name` that has the line."""
     while resumed := re.fullmatch(r"torch_dynamo_resume_in_(.+)_at_\d+", name):
         name = resumed[1]
-    found = [code for code in _codes(file) if code.co_name == name and code.co_firstlineno <= line]
-    found = [code for code in found if any(number == line for *_, number in code.co_lines())]
-    if not found:
-        return name
+    return _function_at(file, line, name) or name
+
+
+@functools.lru_cache(maxsize=4096)
+def _function_at(file: str, line: int, name: str = "") -> str:
+    """The qualified name of the innermost function (called `name`, if given) that has the line; "" for none."""
+    named = [code for code in _codes(file) if name in ("", code.co_name) and code.co_firstlineno <= line]
+    found = [code for code in named if any(number == line for *_, number in code.co_lines())]
     # of functions on one line (lambdas) the innermost: a line of torch's stacks has no more to tell them apart
-    return max(found, key=lambda code: (code.co_firstlineno, len(code.co_qualname))).co_qualname
+    innermost = max(found, key=lambda code: (code.co_firstlineno, len(code.co_qualname)), default=None)
+    return "" if innermost is None else innermost.co_qualname
 
 
 @functools.lru_cache(maxsize=64)

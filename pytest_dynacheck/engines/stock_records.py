@@ -77,7 +77,8 @@ class Taken:
 class Failure:
     """The first failing guard of one earlier entry, as torch writes it; what else differs.
 
-    ``scope`` holds what the names in guards stand for, while the attempt lasts.
+    ``scope`` holds what the names in guards stand for, while the attempt lasts; ``needed`` is what torch says about
+    the user's line that needed the guard: its text, the end of its file's name, its number.
     """
 
     entry: str
@@ -86,6 +87,7 @@ class Failure:
     scope: Mapping[str, Any] = field(default_factory=dict, repr=False)
     taken: Taken | None = field(default=None, repr=False)
     other_region: bool = False
+    needed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,35 @@ from __future__ import annotations
 import ast
 import dis
 import linecache
+import re
 from collections.abc import Mapping
 from types import CodeType
 from typing import Any, TypeGuard
 
-__all__ = ["spelled"]
+from dynacheck import places
+
+__all__ = ["line_of", "spelled"]
 
 _CONTAINERS = ("_parameters", "_buffers", "_modules")
 _PREFIX = "___stack"
+
+
+_NEEDED = re.compile(r"(?P<text>.*)  # (?P<file>\S+):(?P<line>\d+) in ")
+
+
+def line_of(needed: str) -> tuple[str, int, str]:
+    """The file, number and text of the user's line that torch names behind a guard; nothing if it names none.
+
+    Args:
+        needed: the line's text, the end of its file's name, its number. Torch has just read the file.
+    """
+    found = _NEEDED.match(needed)
+    if found is None:
+        return "", 0, ""
+    line, text = int(found["line"]), found["text"].strip()
+    files = [file for file in list(linecache.cache) if file.endswith(found["file"])]
+    same = [file for file in files if linecache.getline(file, line).strip() == text]
+    return (same[0], line, text) if same and not places.is_library(same[0]) else ("", 0, "")
 
 
 def spelled(source: str, names: Mapping[str, Any], code: CodeType, original: CodeType) -> str:

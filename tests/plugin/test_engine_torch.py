@@ -90,6 +90,19 @@ BODIES = {
             f(X)
         """,
     "module_of_torch": "def test_one():\n    f = torch.compile(torch.nn.ReLU())\n    f(X), f(X.double())\n",
+    "branch_on_a_size": """
+        class Block(torch.nn.Module):
+            def forward(self, x):
+                return x * 2 if x.shape[0] > 8 else x.sin()
+
+        def test_one():
+            for model in (Block(), torch.nn.Sequential(Block())):
+                f = torch.compile(model)
+                for size in (16, 2):
+                    x = torch.ones(size)
+                    torch._dynamo.mark_dynamic(x, 0)
+                    f(x)
+        """,
     "fixture": """
         def test_one(dynacheck):
             f = dynacheck.compile(clean)
@@ -142,7 +155,7 @@ def test_both_engines_tell_the_same(project, name):
     assert bundled["counts"]["calls"] > 0
     for key in ("counts", "causes", "budgets"):
         assert torch[key] == bundled[key]
-    for key in ("source", "kind", "subject", "then", "now", "hint", "decided"):
+    for key in ("source", "kind", "subject", "then", "now", "hint", "decided", "line"):
         assert [r["changes"][0][key] for r in torch["recompiles"]] == [
             r["changes"][0][key] for r in bundled["recompiles"]
         ]

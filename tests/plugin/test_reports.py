@@ -296,6 +296,35 @@ def test_what_torch_needed_inside_a_users_module_was_assumed_on_the_users_line(p
     result.stdout.fnmatch_lines(["  x (size of dim 0) *assumed at test_it.py:9  return self.inner(x)"])
 
 
+@pytest.mark.parametrize("engine", ["bundled", "torch"])
+def test_a_range_of_sizes_was_assumed_at_the_branch(project, engine):
+    result = project.run(
+        f"--dynacheck-engine={engine}",
+        text="""
+        class Block(torch.nn.Module):
+            def forward(self, x):
+                if x.shape[0] > 8:
+                    x = x * 1.0
+                return x.sin()
+
+        @pytest.mark.max_recompiles(0)
+        def test_one():
+            f = torch.compile(torch.nn.Sequential(Block()))
+            for size in (16, 2):
+                x = torch.ones(size)
+                torch._dynamo.mark_dynamic(x, 0)
+                f(x)
+        """,
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "  input (size of dim 0) *assumed at test_it.py:5 in Block.forward  if x.shape[[]0] > 8:",
+            "-   9 <= input.size()[[]0]",
+            "+   2",
+        ]
+    )
+
+
 def test_a_history_in_the_parameters_of_a_module_of_torch(project):
     result = project.run(
         text="""

@@ -21,12 +21,17 @@ def faults(name: str) -> list[dict[str, Any]]:
 
 
 def seeded() -> list[Any]:
-    """Every fault; in the slow set all of a folder but its first."""
+    """Every fault under both engines; in the slow set all of a folder but its first, and all under torch."""
     return [
-        pytest.param(n, fault, id=f"{n}: {fault['name']}", marks=pytest.mark.slow if i else ())
+        pytest.param(
+            n, fault | fault.get(engine, {}), engine,
+            id=f"{n}: {fault['name']}" + (" (torch)" if engine == "torch" else ""),
+            marks=pytest.mark.slow if i or engine == "torch" else (),
+        )
         for n in FOLDERS
         for i, fault in enumerate(faults(n))
-    ]
+        for engine in ("bundled", "torch")
+    ]  # fmt: skip
 
 
 def copied(project: Any, name: str) -> Path:
@@ -49,21 +54,28 @@ def of(result: pytest.RunResult, outcome: str) -> set[str]:
     return {name.split(" - ")[0].split("::", 1)[1] for name in found}
 
 
+@pytest.mark.parametrize("engine", ["bundled", pytest.param("torch", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FOLDERS)
-def test_passes(project: Any, name: str) -> None:
+def test_passes(project: Any, name: str, engine: str) -> None:
     copied(project, name)
-    result = project.run("-rA")
+    result = project.run("-rA", f"--dynacheck-engine={engine}")
     assert result.ret == 0, result.outlines
     assert len(of(result, "PASSED ")) > len({f for fault in faults(name) for f in fault["fails"]}) / 2
 
 
-@pytest.mark.parametrize(("name", "fault"), seeded())
-def test_fault_is_caught_and_explained(project: Any, name: str, fault: dict[str, Any]) -> None:
+def test_what_differs_under_torch_has_a_reason() -> None:
+    differing = [fault for name in FOLDERS for fault in faults(name) if "torch" in fault]
+    assert len(differing) < 6
+    assert all(fault["torch"]["because"] and {"says", "fails"} & set(fault["torch"]) for fault in differing)
+
+
+@pytest.mark.parametrize(("name", "fault", "engine"), seeded())
+def test_fault_is_caught_and_explained(project: Any, name: str, fault: dict[str, Any], engine: str) -> None:
     folder = copied(project, name)
     put(folder, fault["file"], fault["replace"], fault["by"])
     for file, old, new in fault.get("also", ()):
         put(folder, file, old, new)
-    result = project.run("-rA")
+    result = project.run("-rA", f"--dynacheck-engine={engine}")
     failed = of(result, "FAILED ")
     assert failed and all(any(name.endswith(end) for name in failed) for end in fault["fails"]), (
         result.outlines
