@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
+import io
 import logging
 import random
 import sys
@@ -79,6 +80,23 @@ def imported():
         return x + 1
 
     f(x)
+
+
+@_gives(reasons.FINALIZER)
+def finalizer_raises():
+    class Handle:
+        def __del__(self):
+            raise ValueError("closed twice")
+
+    @compiled
+    def f(x):
+        handle = Handle()
+        y = x + 1
+        del handle
+        return y
+
+    with contextlib.redirect_stderr(io.StringIO()):  # where Python prints what the finalizer raises
+        f(x)
 
 
 @_gives(reasons.PRINT)

@@ -133,8 +133,9 @@ RNN = Reason(
     "write the cell with plain operators, or compile around it", "Attempted to wrap RNN, GRU, or LSTM",
 )  # fmt: skip
 CONTEXT_MANAGER = Reason(
-    "DC116", "context manager the engine can't model", "The context manager {what} can't be entered while tracing.",
-    "enter it outside of the compiled function", "Unsupported context manager",
+    "DC116", "context manager the engine can't model", "The context manager {what} can't be entered: {why}.",
+    "make it where it is entered (`with torch.no_grad():`), or enter it outside of the compiled function",
+    "Unsupported context manager",
 )  # fmt: skip
 LOGGING_CALL = Reason(
     "DC117", "logging call", "`{call}` writes a log record and can't be traced.",
@@ -157,6 +158,10 @@ RAISE_IN_TRY = Reason(
     "DC121", "operator that may raise inside a try",
     "`{call}` may raise because of values inside a `try` that would catch it, after writes or random draws of the graph.",
     "move the operator out of the try block, or what writes or draws behind it", "",
+)  # fmt: skip
+FINALIZER = Reason(
+    "DC131", "finalizer that raises", "The end of {value}, made in the frame, raises {what}, which Python only prints.",
+    "close it before the frame lets go of it", "",
 )  # fmt: skip
 TENSOR_KIND = Reason(
     "DC122", "tensor kind the engine can't model", "{what} can't be modelled.",

@@ -15,6 +15,7 @@ from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.defaultdicts import DefaultDictVariable
 from dynacheck.variables.deques import DequeVariable
+from dynacheck.variables.finalizers import note_instance
 from dynacheck.variables.functions import BoundMethodVariable, CallableVariable, ObjectMethodVariable
 from dynacheck.variables.mappings import DictVariable, OrderedDictVariable
 from dynacheck.variables.objects import UserObjectVariable
@@ -148,6 +149,7 @@ def _twin(
     if not isinstance(attributes, DictVariable) or not _answers_as_object(tx, x, attributes):
         return None
     twin = UserObjectVariable(x.cls)
+    note_instance(tx, twin)
     if memo is not None:
         memo[x] = twin
     for name, value in list(attributes.content(tx).values()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import collections.abc
+import contextlib
 import inspect
 import operator
 import os
@@ -13,14 +14,19 @@ import types
 import weakref
 from typing import Any, Final
 
+from dynacheck import reasons
 from dynacheck.handlers.folding import folds
 from dynacheck.handlers.registry import handles, replaces
-from dynacheck.sources import ABSENT
+from dynacheck.sources import ABSENT, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.contexts import ContextVariable
+from dynacheck.variables.finalizers import note_reference
 from dynacheck.variables.frozen import WeakReferenceVariable
-from dynacheck.variables.functions import TypeExpressionVariable
+from dynacheck.variables.functions import BoundMethodVariable, TypeExpressionVariable
+from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import TupleVariable
+from dynacheck.versions import torch_since
 
 folds(re.match, re.search, re.fullmatch, re.sub, re.subn, re.split, re.findall, re.escape, re.compile)
 folds(struct.pack, struct.unpack, struct.calcsize)
@@ -55,6 +61,19 @@ def is_builtin(object: Any) -> bool:
     return isinstance(object, types.BuiltinFunctionType)
 
 
+@handles(types.MethodType)
+def method(tx: Tracer, function: VariableTracker, instance: VariableTracker, /) -> VariableTracker | None:
+    """The bound `__exit__` that an ExitStack makes of a manager; torch makes no other."""
+    owner = instance.realize(tx)
+    existing = owner.node is not None and not torch_since(2, 14)
+    if existing or isinstance(owner, ContextVariable) or not isinstance(owner, UserObjectVariable):
+        return None
+    raw = type_lookup(owner.get_type(), "__exit__")
+    if raw is ABSENT or abstract.python_object(function.realize(tx)) is not raw:
+        return None
+    return BoundMethodVariable(function, owner)
+
+
 @replaces(inspect.isgenerator)
 def is_generator(object: Any) -> bool:
     return isinstance(object, types.GeneratorType)
@@ -71,7 +90,24 @@ def weak_reference(
         return None
     if type.__dict__["__weakrefoffset__"].__get__(target.get_type()) == 0:
         tx.raise_(TypeError, f"cannot create weak reference to '{abstract.name_of(target)}' object")
-    return WeakReferenceVariable(target)
+    reference = WeakReferenceVariable(target)
+    note_reference(tx, reference)
+    return reference
+
+
+# -- contextlib
+
+
+def _refuse(cls: Any) -> None:
+    @handles(cls)
+    def construct(tx: Tracer, /, *args: VariableTracker, **kwargs: VariableTracker) -> None:
+        tx.break_(
+            reasons.SKIPPED_CALL, call=f"contextlib.{cls.__name__}", why="it changes state around the block"
+        )
+
+
+for _name in ("closing", "redirect_stdout", "redirect_stderr", "AsyncExitStack"):
+    _refuse(getattr(contextlib, _name))
 
 
 # -- `list[int]`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from dynacheck.bytecode.decode import DecodedCode
 from dynacheck.bytecode.instruction import Instruction
@@ -117,6 +117,10 @@ class _Null(VariableTracker):
 NULL = _Null()
 
 Handler: TypeAlias = Callable[[Any, Instruction], None]
+LETTING_GO: Final = (
+    "STORE_", "DELETE_", "RETURN_", "POP_TOP", "POP_EXCEPT", "POP_ITER", "END_FOR", "END_SEND", "BINARY_STORE",
+)  # fmt: skip
+"""What the opcodes that end a statement's hold on values begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,7 @@ class Row:
         leaves: values the instruction leaves in the place of its operands when it is run natively after a
             graph break, or a function of the instruction that tells; None: no break can be taken at it.
         handler: the handler.
+        lets_go: whether it may drop the last reference to a value.
     """
 
     name: str
@@ -137,6 +142,7 @@ class Row:
     until: Version
     leaves: int | Callable[[Instruction], int | None] | None
     handler: Handler
+    lets_go: bool
 
     def left_by(self, inst: Instruction) -> int | None:
         """How many values the instruction leaves; None when the frame can't be split at it."""
@@ -176,7 +182,7 @@ def opcode(
             for row in rows:
                 if row.since <= until and since <= row.until:
                     raise ValueError(f"{name} has two handlers for {max(row.since, since)}")
-            rows.append(Row(name, since, until, leaves, handler))
+            rows.append(Row(name, since, until, leaves, handler, name.startswith(LETTING_GO)))
         return handler
 
     return add

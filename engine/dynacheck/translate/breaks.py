@@ -26,6 +26,7 @@ from dynacheck.translate.resume import (
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.variables.base import GraphBreak, VariableTracker
 from dynacheck.variables.contexts import ContextVariable
+from dynacheck.variables.finalizers import watched
 from dynacheck.variables.namespaces import LOCALS
 from dynacheck.versions import PY313
 
@@ -72,6 +73,8 @@ class Split:
         self.codegen = codegen
         self.blocks: list[WithBlock] = []
         self.whole: Comprehension | None = None
+        self.held: set[str] = set()
+        """Locals that aren't used any more, and hold what does something when it goes."""
 
     def give_up(self, reason: Reason, **fields: object) -> None:
         """Skip the frame."""
@@ -135,7 +138,9 @@ class Split:
             live |= set(liveness(frame.code).locals(inst.target))
         first = frame.code.co_varnames[:1]
         live |= {n for n in first if n in frame.locals and n in liveness(frame.code).locals(inst.index + 1)}
-        names = [n for n in frame.decoded.code.co_varnames if n in live and n in frame.locals]
+        names = [n for n in frame.decoded.code.co_varnames if n in frame.locals]
+        self.held = {n for n in names if n not in live and watched(frame, [frame.locals[n]])}
+        names = [n for n in names if n in live or n in self.held]
         look_at_renamed(frame, [(name, frame.locals[name]) for name in names])
         values = [*frame.stack, *(frame.locals[n] for n in names)]
         kept = [value for value in values if value is not NULL]
@@ -303,7 +308,7 @@ class Split:
         frame, codegen = self.frame, self.codegen
         build = codegen.build
         nulls = (*(i for i, v in enumerate(lower) if v is NULL), *left_nulls)
-        live = liveness(frame.code).locals(index)
+        live = {*liveness(frame.code).locals(index), *self.held}
         kept = tuple(n for n in names if n in live)
         blocks = tuple(sorted(exits))
         layout = ResumeLayout(depth, kept, nulls, blocks)

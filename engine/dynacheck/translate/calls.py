@@ -23,6 +23,7 @@ from dynacheck.translate.tracing import Tracing
 from dynacheck.variables import abstract, exceptions, families
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
 from dynacheck.variables.classes import ClassVariable
+from dynacheck.variables.finalizers import note_instance
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
 from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.methods import BuiltinObject
@@ -469,7 +470,9 @@ class Calls(Tracing):
             except TypeError as error:
                 self.raise_(TypeError, *error.args)
         base = families.empty_base(self, value)
-        return UserObjectVariable(value, None, None, base)
+        made = UserObjectVariable(value, None, None, base)
+        note_instance(self, made)
+        return made
 
     def _enum_member(
         self, value: type[enum.Enum], args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]

@@ -23,8 +23,9 @@ from dynacheck.guards import Absent, NotAbsent
 from dynacheck.handlers import skip
 from dynacheck.opcodes import table as opcode_table
 from dynacheck.opcodes.unwind import unwind
-from dynacheck.sources import CAttr, Node, UserLine, type_lookup
+from dynacheck.sources import CAttr, Local, Node, UserLine, type_lookup
 from dynacheck.translate.calls import Calls
+from dynacheck.translate.letting_go import let_go, raised
 from dynacheck.translate.signals import Restart, SkipFrame
 from dynacheck.translate.swallowing import may_catch, may_swallow
 from dynacheck.translate.tracing import Attempt
@@ -32,7 +33,8 @@ from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import CantRebuild, GraphBreak, ObservedException, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.classes import PythonModuleVariable
-from dynacheck.variables.contexts import ContextVariable, ExitVariable
+from dynacheck.variables.contexts import ContextVariable, ExitVariable, entered_from_outside
+from dynacheck.variables.finalizers import MADE, note
 from dynacheck.variables.functions import VARARGS, VARKEYWORDS, UserFunctionVariable
 from dynacheck.variables.generators import GeneratorVariable, Step
 from dynacheck.variables.tensor import TensorVariable
@@ -99,6 +101,8 @@ class Frame(Calls):
         self.yielded: VariableTracker | None = None
         self.done = False
         self.started = False
+        self.entered = 0  # entries of finalizers there were
+        self.given = tuple(locals_.values())
         self._blocks: tuple[int, tuple[Block, ...]] | None = (
             None  # of the instruction they were last asked for
         )
@@ -114,12 +118,12 @@ class Frame(Calls):
             ObservedException: the frame raises.
             GraphBreak: something in it can't be modelled.
         """
-        attempt = self.attempt
-        attempt.frames.append(self)
+        frames = self.attempt.frames
+        frames.append(self)
         try:
             self._loop()
         finally:
-            attempt.frames.pop()
+            frames.pop()
         assert self.result is not None
         return self.result
 
@@ -127,6 +131,8 @@ class Frame(Calls):
         """Run until the frame returns or yields."""
         instructions = self.decoded.instructions
         rows = self.rows
+        state = self.attempt.state
+        self.entered = len(state.get(MADE, ()))
         while True:
             inst = instructions[self.ip]
             self.inst = inst
@@ -137,10 +143,15 @@ class Frame(Calls):
                     self._no_handler(inst)
                 else:
                     row.handler(self, inst)
+                    if MADE in state and row.lets_go:
+                        let_go(self)
             except ObservedException as observed:
                 if not observed.stack:
                     observed.stack = self.stack_lines()
-                if not unwind(self, inst, observed):
+                caught = unwind(self, inst, observed)
+                if MADE in state:
+                    raised(self, observed, caught)
+                if not caught:
                     raise
             if self.done or self.yielded is not None:
                 return
@@ -175,9 +186,13 @@ class Frame(Calls):
                     self._no_handler(inst)
                 else:
                     row.handler(self, inst)
+                    if MADE in attempt.state and row.lets_go:
+                        let_go(self)
             except ObservedException as observed:
                 try:
                     caught = unwind(self, inst, observed)
+                    if caught and MADE in attempt.state:
+                        raised(self, observed, caught)
                 except GraphBreak as broke:
                     self._broken(inst, broke)
                 if not caught:
@@ -196,6 +211,9 @@ class Frame(Calls):
     def _broken(self, inst: Instruction, broke: GraphBreak) -> None:
         if not broke.stack:
             broke.stack = self.stack_lines()
+        broke.__traceback__ = broke.__context__ = (
+            None  # it outlives the attempt, whose frames hold the program's values
+        )
         count, index = self.count, inst.index
         if not self.attempt.settings.split_more:
             for start, begun in self.begun.items():
@@ -225,13 +243,21 @@ class Frame(Calls):
         frame = Frame(self.attempt, code, bound, fn.globals, fn)
         if not code.co_flags & GENERATOR:
             return frame.run()
-        return GeneratorVariable(frame, {n: fn.tp_getattro(self, n) for n in ("__name__", "__qualname__")})
+        made = GeneratorVariable(frame, {n: fn.tp_getattro(self, n) for n in ("__name__", "__qualname__")})
+        if any(i.opname == "PUSH_EXC_INFO" or i.opname == "SEND" for i in frame.decoded.instructions):
+            note(self, made)
+        return made
 
     # -- as a generator's frame
+    def in_block(self) -> bool:
+        """Whether the suspended frame stands in a `try` or `with`, or has another iterator to close."""
+        inside = blocks(self.decoded, self.inst.index)
+        return self.delegate() is not None or any(b.kind is not BlockKind.CLEANUP for b in inside)
+
     def held(self) -> list[VariableTracker]:
-        """The trackers that the suspended frame holds."""
+        """The trackers that the frame holds where it stands."""
         function = [] if self.function is None else [self.function]
-        values = [*function, *self.stack, *self.locals.values(), *self.cells.values()]
+        values = [*function, *self.stack, *self.locals.values(), *self.cells.values(), *self.exceptions]
         return [v for v in values if v is not opcode_table.NULL]
 
     def original_call(self) -> tuple[VariableTracker, list[VariableTracker], dict[str, VariableTracker]]:
@@ -461,6 +487,7 @@ class Frame(Calls):
     # -- with blocks
     def enter_with(self, manager: VariableTracker) -> None:
         real = manager.realize(self)
+        self._check_made(real)
         if isinstance(real, ContextVariable):
             self.push(ExitVariable(real))
             entered = real.enter(self)
@@ -469,10 +496,22 @@ class Frame(Calls):
                 self._check_manager(real, name)
                 raw = type_lookup(real.get_type(), name)
                 if isinstance(raw, (types.MethodDescriptorType, types.WrapperDescriptorType)):
-                    self.break_(reasons.CONTEXT_MANAGER, what=real.describe())
+                    self.break_(reasons.CONTEXT_MANAGER, what=real.describe(), why="it is of C code")
             self.push(abstract.getattr_(self, real, "__exit__"))
             entered = self.call(abstract.getattr_(self, real, "__enter__"), [])
         self.push(entered)
+
+    def _check_made(self, manager: VariableTracker) -> None:
+        """Most managers can't be entered if they were made before the frame, as with torch."""
+        node = manager.node
+        if node is None or entered_from_outside(manager):
+            return
+        made_here = continues(self.attempt.frame.func.__code__) and isinstance(node.accessor, Local)
+        if not (
+            made_here and isinstance(manager, ContextVariable)
+        ):  # or in the frame that this one continues
+            why = "it was made outside of the compiled function"
+            self.break_(reasons.CONTEXT_MANAGER, what=manager.describe(), why=why)
 
     def _check_manager(self, manager: VariableTracker, name: str) -> None:
         if not abstract.has(self, manager, name):
@@ -482,6 +521,7 @@ class Frame(Calls):
 
     def special_method(self, owner: VariableTracker, name: str) -> VariableTracker:
         real = owner.realize(self)
+        self._check_made(real)
         if not isinstance(real, ContextVariable):
             self._check_manager(real, name)
         return abstract.getattr_(self, real, name)

@@ -96,6 +96,12 @@ class Attempt:
             None  # in a function that may have no side effect: what it may not change
         )
 
+    def release(self) -> None:
+        """Let go of the frame and its values: the attempt is part of cycles, and would keep them until a collection."""
+        self.frames.clear()
+        self.by_id.clear()
+        self.state.clear()
+
 
 class Tracing(Tracer):
     """What a frame's translator does without running anything."""

@@ -144,6 +144,7 @@ def _attempt(request: TranslateRequest, speculation: Speculation, ambient: Ambie
         attempt.root.release()  # torch keeps its symbols, which know their sources: nothing more may hang on those
         raise
     finally:
+        attempt.release()
         if collecting:
             gc.enable()
 

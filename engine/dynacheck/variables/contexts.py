@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -11,6 +12,7 @@ import torch
 from dynacheck.sources import Node
 from dynacheck.variables.base import CantRebuild, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import CallableVariable
+from dynacheck.versions import torch_since
 
 _enter_inference_mode: Final[Callable[..., Any]] = torch.autograd.grad_mode._enter_inference_mode
 _exit_inference_mode: Final[Callable[..., Any]] = torch.autograd.grad_mode._exit_inference_mode
@@ -382,3 +384,17 @@ class CatchWarningsVariable(ContextVariable):
 
     def reconstruct(self, to: Rebuilder) -> None:
         raise CantRebuild("warnings.catch_warnings() that is entered in the frame")
+
+
+def entered_from_outside(manager: VariableTracker) -> bool:
+    """Whether torch enters a manager that was made before the frame: of its own ones autocast and profiler scopes."""
+    kind = manager.get_type()
+    if issubclass(kind, (torch.amp.autocast_mode.autocast, torch.profiler.record_function)):
+        return True
+    if isinstance(manager, ContextVariable) or issubclass(
+        kind, torch.utils._contextlib._DecoratorContextManager
+    ):
+        return False
+    if kind is contextlib.nullcontext and manager.node is not None:
+        return torch_since(2, 14) or manager.node.peek().enter_result is None
+    return torch_since(2, 14)

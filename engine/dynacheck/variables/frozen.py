@@ -91,15 +91,22 @@ CONTAINERS[re.Pattern] = lambda tx, value: FrozenVariable(value)
 CONTAINERS[re.Match] = lambda tx, value: FrozenVariable(value)
 
 
+def dead_reference() -> weakref.ref[Any]:
+    """A weak reference to what is gone (used by rewritten code)."""
+    return weakref.ref(type("gone", (), {})())
+
+
 class WeakReferenceVariable(BuiltinObject):
     """A weak reference; its object, if it isn't dead, is alive while the frame runs."""
 
-    __slots__ = ("target",)
+    __slots__ = ("dead", "target")
     python_type = weakref.ReferenceType
 
     def __init__(self, target: VariableTracker, node: Node | None = None) -> None:
         super().__init__(node)
         self.target = target
+        self.dead = False
+        """What it referred to was made in the frame, and is gone."""
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         if name == "__call__":
@@ -109,7 +116,7 @@ class WeakReferenceVariable(BuiltinObject):
     def tp_call(
         self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
-        return self.target
+        return tx.constant(None) if self.dead else self.target
 
     def nb_bool(self, tx: Tracer) -> bool:
         return True
@@ -118,8 +125,11 @@ class WeakReferenceVariable(BuiltinObject):
         return (WeakReferenceVariable, self.target.realize(tx).hash_key(tx))
 
     def children(self) -> Sequence[VariableTracker]:
-        return (self.target,)
+        return () if self.dead else (self.target,)
 
     def reconstruct(self, to: Rebuilder) -> None:
-        to.call_helper(weakref.ref, lambda: to.load(self.target))
+        if self.dead:
+            to.call_helper(dead_reference)
+        else:
+            to.call_helper(weakref.ref, lambda: to.load(self.target))
         to.remember(self)

@@ -39,6 +39,9 @@ class SuspendedFrame(Protocol):
     def finish_delegate(self, value: VariableTracker) -> Step:
         """End that `yield from` with a value and go on."""
 
+    def in_block(self) -> bool:
+        """Whether it stands in a `try` or `with`."""
+
     def held(self) -> list[VariableTracker]:
         """The trackers it holds."""
 
@@ -138,6 +141,10 @@ class GeneratorVariable(IteratorVariable):
         if kind == "yield":
             tx.raise_(RuntimeError, "generator ignored GeneratorExit")
         return value if PY313 else none
+
+    def suspended_in_block(self) -> bool:
+        """Whether something of its code runs when it is closed."""
+        return self.started and not self.running and self.frame is not None and self.frame.in_block()
 
     # -- slots
     def tp_iternext(self, tx: Tracer) -> VariableTracker | None:

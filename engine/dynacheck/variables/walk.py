@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator
 
 from dynacheck.variables.base import LazyVariable, VariableTracker
 
 
-def reachable(values: Iterable[VariableTracker]) -> Iterator[VariableTracker]:
+def reachable(values: Iterable[VariableTracker], weak: bool = True) -> Iterator[VariableTracker]:
     """Everything that trackers hold, and they themselves, each once; wrapped lazy ones as what they are.
 
     Args:
         values: where to start.
+        weak: also what is only referred to weakly.
 
     Returns:
         The trackers, in no order that matters.
@@ -25,4 +27,5 @@ def reachable(values: Iterable[VariableTracker]) -> Iterator[VariableTracker]:
         if id(value) not in seen:
             seen.add(id(value))
             yield value
-            todo.extend(value.children())
+            if weak or value.python_type is not weakref.ReferenceType:
+                todo.extend(value.children())
