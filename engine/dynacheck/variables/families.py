@@ -11,9 +11,10 @@ from typing import Any, Final
 import torch
 
 from dynacheck import reasons
+from dynacheck.bytecode.assemble import continues
 from dynacheck.guards import Is, TypeIs
 from dynacheck.guards.objects import LengthIs
-from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, Referent
+from dynacheck.sources import ABSENT, CAttr, DictAttr, Local, Node, Referent
 from dynacheck.sources import instance_dict as raw_instance_dict
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
@@ -147,9 +148,10 @@ def wrap_weak_reference(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 
 @wraps(torch.autocast, torch.cuda.amp.autocast, torch.cpu.amp.autocast_mode.autocast)
 def wrap_autocast(tx: Tracer, node: Node, value: Any) -> VariableTracker:
-    # made anew by code that goes on after a break
-    stacked = node.parent is None and node.path.startswith("L['___")
-    tx.guard(node, TypeIs(type(value)) if stacked else Is(value))
+    passed_on = isinstance(node.accessor, Local) and continues(
+        tx.root.frame.func.__code__
+    )  # it may be made in each call
+    tx.guard(node, TypeIs(type(value)) if passed_on else Is(value))
 
     def read(name: str) -> Any:
         return tx.wrap(node.child(DictAttr(name))).realize(tx).as_constant(tx)

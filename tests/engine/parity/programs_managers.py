@@ -84,8 +84,8 @@ BODIES = {
     "entered_by_hand": ("y = x + KEPT.__enter__()\nKEPT.__exit__(None, None, None)", 1, 0, 1),
     "new_and_local": ("c = Scope()\nwith c as n:\n    y = x + n", 1, 0, 1),
     "made_before_a_break": ("c = Scope()\ntorch._dynamo.graph_break()\nwith c:\n    y = x + 1", 0, 2, 1),
-    "no_grad_made_before_a_break": (
-        "c = torch.no_grad()\ntorch._dynamo.graph_break()\nwith c:\n    y = x + 1", 1, 2, 3, 1),
+    "autocast_made_before_a_break": (
+        "c = torch.autocast('cpu')\ntorch._dynamo.graph_break()\nwith c:\n    y = x + 1", 1, 1, 2),
     "closing_in_the_frame": ("with contextlib.closing(Closed()) as c:\n    y = x + 1", 0, 2, 1),
     "redirected_in_the_frame": ("with contextlib.redirect_stdout(None):\n    y = x + 1", 0, 2, 1),
     "method_made_by_hand": ("y = x + types.MethodType(Closed.number, Closed())()", 1, 1, 2),
