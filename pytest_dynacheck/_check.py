@@ -26,7 +26,7 @@ def compare(
 
     Raises:
         AssertionError: the first difference.
-        TypeError: something that isn't a function, or isn't several calls.
+        TypeError: something that isn't a function, isn't several calls, or isn't a tolerance.
     """
     __tracebackhide__ = True
     import torch
@@ -35,6 +35,7 @@ def compare(
         raise TypeError(f"dynacheck.check takes a function or a module, not {type(fn).__name__}")
     if isinstance(calls, torch.Tensor | Args | Mapping | str) or not isinstance(calls, Iterable):
         raise TypeError(f"dynacheck.check takes a list of calls, not {type(calls).__name__}")
+    _refuse(grad, {"rtol": rtol, "atol": atol})
     eager, plain = fresh(fn), fresh(fn)
     compiled = compile(plain)
     for number, call in enumerate(calls, 1):
@@ -52,6 +53,17 @@ def compare(
             same_state(same, eager, plain)
         except Difference as difference:
             raise AssertionError(f"call {number} {given!r:.80}: {difference}") from None
+
+
+def _refuse(grad: Any, tolerances: Mapping[str, Any]) -> None:
+    __tracebackhide__ = True
+    if type(grad) is not bool:
+        raise TypeError(f"dynacheck.check(): grad takes True or False, not {grad!r}")
+    for name, value in tolerances.items():
+        if value is not None and (not isinstance(value, int | float) or value < 0):
+            raise TypeError(f"dynacheck.check(): {name} takes a number from 0 on, not {value!r}")
+    if None in tolerances.values() and set(tolerances.values()) != {None}:
+        raise TypeError("dynacheck.check() takes both rtol and atol, or neither")
 
 
 def _run(fn: Any, given: Any, grad: bool) -> Outcome:

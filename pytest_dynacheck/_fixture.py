@@ -6,11 +6,13 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import dynacheck
 import pytest
+from dynacheck.places import display_name
 
 from pytest_dynacheck import _check
 from pytest_dynacheck._budgets import BOUNDS, COUNTS, Mistake, allowances, limits_from, unknown
@@ -74,20 +76,16 @@ class Dynacheck:
         graphs = plan.limits.get("graphs")
         if graphs is not None and graphs.number == 0:
             self._run.expects_nothing = True
-        frame = sys._getframe(1)
-        return self._expecting(plan, _target(of, "expect"), (frame.f_code.co_filename, frame.f_lineno))
+        place = self._place(sys._getframe(1))
+        judge_block = functools.partial(self._expected, plan, _target(of, "expect"), place)
+        return _Block(self._run, f"expect() at {place}", judge_block)
 
-    @contextlib.contextmanager
-    def _expecting(self, plan: Plan, of: Any, where: tuple[str, int]) -> Iterator[None]:
-        start = self._run.position
-        yield
-        report = self._run.report_since(start)
+    def _expected(self, plan: Plan, of: Any, place: str, report: Any) -> None:
         if of is not None:
             report = report.of(of)
         verdict = judge(report, plan, vacuous=True, uncalled=_uncalled(of))
         if verdict.failed:
             self._run.show(report, verdict)
-            place = f"{report.display_name(where[0])}:{where[1]}"
             raise BudgetExceeded(f"in expect() at {place}: " + "\n".join(verdict.lines))
 
     def steady(self, of: Any = None) -> contextlib.AbstractContextManager[None]:
@@ -100,13 +98,12 @@ class Dynacheck:
             BudgetExceeded: when the block ends, naming the first call that wasn't a hit.
         """
         __tracebackhide__ = True
-        return self._steady(_target(of, "steady"))
+        place = self._place(sys._getframe(1))
+        return _Block(
+            self._run, f"steady() at {place}", functools.partial(self._steady, _target(of, "steady"))
+        )
 
-    @contextlib.contextmanager
-    def _steady(self, of: Any) -> Iterator[None]:
-        start = self._run.position
-        yield
-        report = self._run.report_since(start)
+    def _steady(self, of: Any, report: Any) -> None:
         if of is not None:
             report = report.of(of)
         for number, call in enumerate(report.calls, 1):
@@ -151,6 +148,9 @@ class Dynacheck:
         self._refuse_unknown(keywords, "dynacheck.check()", "grad", "rtol", "atol")
         _check.compare(fn, calls, lambda f: self.compile(f, **keywords), grad=grad, rtol=rtol, atol=atol)
 
+    def _place(self, frame: FrameType) -> str:
+        return f"{display_name(frame.f_code.co_filename, self._run.session.root)}:{frame.f_lineno}"
+
     def _refuse_unknown(self, keywords: Mapping[str, Any], where: str, *more: str) -> None:
         """Keywords that neither the engine's compile has nor, where torch compiles, that may be torch's."""
         __tracebackhide__ = True
@@ -158,6 +158,31 @@ class Dynacheck:
         for name in keywords:
             if name not in known and self._run.engine.name == "bundled":
                 raise TypeError(str(unknown(name, (*more, *known), where)))
+
+
+class _Block(contextlib.AbstractContextManager[None]):
+    """A part of a test that is judged where it ends; the run keeps those that were never begun.
+
+    Args:
+        run: the test's.
+        name: what to call it.
+        judge: gets the Report of what happened inside.
+    """
+
+    def __init__(self, run: TestRun, name: str, judge: Callable[[Any], None]) -> None:
+        self._run = run
+        self._judge = judge
+        self._starts: list[int] = []
+        run.blocks[self] = name
+
+    def __enter__(self) -> None:
+        self._run.blocks.pop(self, None)
+        self._starts.append(self._run.position)
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        start = self._starts.pop()
+        if kind is None:
+            self._judge(self._run.report_since(start))
 
 
 def _target(of: Any, name: str) -> Any:

@@ -19,7 +19,7 @@ from pytest_dynacheck._options import Settings, missing_device, unknown_backend
 from pytest_dynacheck._public import BudgetExceeded, DynacheckUnusedAllowance
 from pytest_dynacheck._redirect import Redirection
 from pytest_dynacheck._trace_log import without_capture
-from pytest_dynacheck._verdict import DIFFERS, Verdict, causes_of, judge
+from pytest_dynacheck._verdict import DIFFERS, OVER, Verdict, causes_of, judge
 from pytest_dynacheck.engines import Engine, load
 
 
@@ -115,6 +115,7 @@ class TestRun:
         self.verdict: Verdict | None = None
         self.leaks: list[Leak] = []
         self.expects_nothing = False
+        self.blocks: dict[Any, str] = {}  # of `expect` and `steady`, not begun yet
         self.shown: tuple[Any, Verdict] | None = None
         self._watched: Any = None
         self._start = 0
@@ -232,6 +233,9 @@ class TestRun:
         if comparison is not None and comparison.difference is not None:
             lines = (comparison.difference, *verdict.lines)
             verdict = self.verdict = verdict._replace(kind=DIFFERS, lines=lines)
+        if self.blocks:
+            idle = [f"{block} is no `with` block, so it proves nothing" for block in self.blocks.values()]
+            verdict = self.verdict = verdict._replace(kind=OVER, lines=(*verdict.lines, *idle))
         if baseline is not None:
             verdict = self.verdict = self._compare(baseline, verdict)
         self.show(self.report, verdict)

@@ -184,6 +184,13 @@ class Builder:
         have = self.breaks.get(place)
         code = self.named(event)
         gave_up = f"eager:skip@{self.name(code.file)}:{code.qualname}" if event.skipped else ""
+        message, hint = event.message, event.hint
+        inner = event.stack[-1] if event.stack else None
+        if event.reason == reasons.EXPLICIT_BREAK.id and inner is not None and places.is_library(inner.file):
+            message = (
+                f"{self.name(inner.file)}:{inner.line} asks for a graph break."  # not the user's to remove
+            )
+            hint = reasons.SKIPPED_CALL.hint
         if have is not None:
             self.breaks[place] = replace(
                 have,
@@ -194,7 +201,7 @@ class Builder:
             return
         self.breaks[place] = GraphBreak(
             f"break:{event.reason}@{file}:{function}", event.reason, file, number, function,
-            places.package_of(path).partition(".")[0], title_of(event.reason), event.message, event.hint,
+            places.package_of(path).partition(".")[0], title_of(event.reason), message, hint,
             text, event.stack, 1, event.skipped, gave_up, path,
         )  # fmt: skip
 

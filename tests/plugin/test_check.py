@@ -122,6 +122,20 @@ def test_what_cant_be_called_is_refused():
         run(3, [X], lambda f: f)
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"grad": "yes"}, "grad takes True or False, not 'yes'"),
+        ({"rtol": "a", "atol": 0}, "rtol takes a number from 0 on, not 'a'"),
+        ({"rtol": 0, "atol": -1}, "atol takes a number from 0 on, not -1"),
+        ({"rtol": 0.1}, "takes both rtol and atol, or neither"),
+    ],
+)
+def test_wrong_options_are_refused(options, text):
+    with pytest.raises(TypeError, match=text):
+        run(lambda x: x + 1, [X], lambda f: f, **options)
+
+
 def test_through_the_fixture(project):
     project.run(
         text="""

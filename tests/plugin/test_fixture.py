@@ -198,6 +198,47 @@ def test_steady(project):
     )
 
 
+def test_blocks_may_be_nested_and_entered_again(project):
+    project.run(
+        text="""
+        def test_nested(dynacheck):
+            f = dynacheck.compile(clean)
+            with dynacheck.expect(graphs=1):
+                with dynacheck.expect(max_graphs=1):
+                    f(X)
+                with dynacheck.steady():
+                    f(X)
+
+        def test_again(dynacheck):
+            f = dynacheck.compile(clean)
+            f(X)
+            steady, one = dynacheck.steady(of=f), dynacheck.expect(graphs=1)
+            for size in (3, 2):
+                with one if size == 3 else steady:
+                    f(X[:size])
+                with steady:
+                    f(X[:size])
+        """
+    ).assert_outcomes(passed=2)
+
+
+def test_a_block_that_is_never_begun_is_told(project):
+    result = project.run(
+        text="""
+        def test_expect(dynacheck):
+            dynacheck.compile(clean)(X)
+            dynacheck.expect(max_graphs=0)
+
+        def test_steady(dynacheck):
+            dynacheck.compile(clean)(X)
+            dynacheck.steady()
+        """
+    )
+    result.assert_outcomes(failed=2)
+    for line in ("expect() at test_it.py:5", "steady() at test_it.py:9"):
+        result.stdout.fnmatch_lines([f"{line} is no `with` block, so it proves nothing"])
+
+
 def test_the_fixture_has_to_be_an_argument(project):
     result = project.run(
         text="""

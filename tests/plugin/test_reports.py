@@ -106,6 +106,28 @@ def test_a_print_in_a_helper(project):
     )
 
 
+@pytest.mark.parametrize("engine", ["bundled", "torch"])
+def test_a_break_that_torch_asks_for_is_not_the_users_to_remove(project, engine):
+    result = project.run(
+        f"--dynacheck-engine={engine}",
+        text="""
+        @pytest.mark.max_graph_breaks(0)
+        def test_one():
+            weight = torch.ones(4, requires_grad=True)
+            weight.sum().backward()
+            optimizer = torch.optim.SGD([weight])
+            torch.compile(lambda x: (optimizer.step(), x + 1))(X)
+        """,
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "test_it.py:8 in test_one.<locals>.<lambda>: graph_break() was called",
+            "  torch/optim/optimizer.py:* asks for a graph break.",
+            "  hint: move the call out of the compiled function, or wrap it in a custom operator",
+        ]
+    )
+
+
 def test_a_break_in_a_loop_has_both_keys(project):
     check(
         project,
