@@ -64,7 +64,12 @@ def is_row(row: str, folder: Path) -> bool:
     """Whether a parameter's id, or each part of it, stands in the files of a folder or is one."""
 
     def found(text: str) -> bool:
-        return text in words_beside(folder) or any((ROOT / top / text).exists() for top in FOLDERS)
+        said = words_beside(folder)  # rows may be called as functions are, with spaces
+        return (
+            text in said
+            or text.replace(" ", "_") in said
+            or any((ROOT / top / text).exists() for top in FOLDERS)
+        )
 
     return found(row) or all(map(found, re.split(r"-|: ", row)))
 
