@@ -63,15 +63,15 @@ def refuses(why: str, *functions: Any) -> None:
         *functions: what is refused.
     """
     for function in functions:
-        name = f"{function.__module__}.{function.__qualname__}"
-
-        def call(
-            tx: Tracer, /, *args: VariableTracker, _name: str = name, **kwargs: VariableTracker
-        ) -> NoReturn:
-            tx.break_(SKIPPED_CALL, call=_name, why=why)
-
-        _register(function, call)
+        _register(function, _breaking(f"{function.__module__}.{function.__qualname__}", why))
         refused.append(function)
+
+
+def _breaking(call: str, why: str) -> Handler:
+    def breaks(tx: Tracer, /, *args: VariableTracker, **kwargs: VariableTracker) -> NoReturn:
+        tx.break_(SKIPPED_CALL, call=call, why=why)
+
+    return breaks
 
 
 def _register(function: Any, handler: Handler) -> None:
