@@ -14,7 +14,16 @@ from torch import nn
 from dynacheck import interop, reasons
 from dynacheck.guards import CodeIs, Is
 from dynacheck.handlers import annotations as annotation_handlers
-from dynacheck.handlers import numpy_, registry, rules, skip, torch_operators, torch_overrides, torch_tensors
+from dynacheck.handlers import (
+    collections_,
+    numpy_,
+    registry,
+    rules,
+    skip,
+    torch_operators,
+    torch_overrides,
+    torch_tensors,
+)
 from dynacheck.handlers.decorating import decorated
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, type_lookup
 from dynacheck.translate.arguments import bind_arguments
@@ -22,6 +31,7 @@ from dynacheck.translate.leaving import read_constant
 from dynacheck.translate.tracing import Tracing
 from dynacheck.variables import abstract, exceptions, families
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
+from dynacheck.variables.callables import CachedFunctionVariable
 from dynacheck.variables.classes import ClassVariable
 from dynacheck.variables.finalizers import note_instance
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
@@ -51,7 +61,11 @@ class Calls(Tracing):
         args: Sequence[VariableTracker],
         kwargs: dict[str, VariableTracker] | None = None,
     ) -> VariableTracker:
-        return fn.realize(self).tp_call(self, list(args), kwargs or {})
+        fn = fn.realize(self)
+        if isinstance(fn, CachedFunctionVariable):
+            sentence = f"`{fn.describe()}` is called each time: its functools.lru_cache is passed over."
+            self.attempt.cautions.setdefault(sentence, self.stack_lines())
+        return fn.tp_call(self, list(args), kwargs or {})
 
     def call_python(
         self, fn: Callable[..., Any], *args: VariableTracker, **kwargs: VariableTracker
@@ -246,6 +260,10 @@ class Calls(Tracing):
         )
         if found is not None:
             return found
+        if isinstance(owner, UserObjectVariable):
+            hooked = collections_.by_items(owner.cls, raw)
+            if hooked is not None:
+                return self.call_python(hooked, owner, *args, **kwargs)
         target = owner.base or owner if isinstance(owner, UserObjectVariable) else owner
         method: Callable[..., VariableTracker] | None = getattr(target, "call_method", None)
         if method is not None:

@@ -89,7 +89,7 @@ class Attempt:
         self.cells: dict[int, CellVariable] = {}
         self.frames: list[Tracing] = []  # running frames, outermost first
         self.modules: list[tuple[str, Any]] = []  # entered nn.Modules: (path, class)
-        self.warnings: list[Any] = []
+        self.cautions: dict[str, tuple[UserLine, ...]] = {}  # sentences, each with where it holds first
         self.state: dict[Any, Any] = {}
         self.function_modes: list[VariableTracker] = []  # torch function modes that the frame has entered
         self.outside: frozenset[int] | None = (

@@ -380,6 +380,25 @@ def test_program(name):
     check("", "", PROGRAMS[name], EXTRA)
 
 
+def test_a_cache_that_is_passed_over_is_told():
+    counted = []
+
+    @functools.lru_cache(maxsize=2)
+    def table(n):
+        counted.append(n)
+        return n * 2
+
+    def fn(x):
+        return x * table(3) + table(3)
+
+    with dynacheck.observe() as report:
+        assert dynacheck.compile(fn, backend="eager", fullgraph=True)(torch.ones(1)).tolist() == [12]
+    assert table.cache_info().currsize == 0 and counted == [3, 3]
+    assert len(report.cautions) == 1 and "table` is called each time" in report.cautions[0]
+    (told,) = [event for event in report.events if isinstance(event, dynacheck.events.Cautioned)]
+    assert (told.code.name, told.stack[-1].text) == ("fn", "return x * table(3) + table(3)")
+
+
 def test_warning_splits_the_frame_and_is_given_on_every_call():
     def fn(x):
         y = x + 1
