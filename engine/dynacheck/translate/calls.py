@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import types
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
@@ -134,8 +135,19 @@ class Calls(Tracing):
             return self.call_class(fn, args, kwargs)
         why = skip.why_skipped(value)
         if why is not None and getattr(value, "__module__", None) not in _OPERATORS:
-            self.break_(reasons.SKIPPED_CALL, call=fn.describe(), why=why)
+            self.break_(reasons.SKIPPED_CALL, call=fn.describe(), why=why + self._called_by())
         self.break_(reasons.UNKNOWN_CALL, what=fn.describe())
+
+    def _called_by(self) -> str:
+        """What of a library the user's line has called, where the running frame is inside of it."""
+        frames = [
+            *itertools.takewhile(
+                lambda f: skip.is_library_file(f.code.co_filename), self.attempt.frames[::-1]
+            )
+        ]
+        return (
+            f"; `{frames[-1].globals['__name__']}.{frames[-1].code.co_qualname}` calls it" if frames else ""
+        )
 
     def call_function(
         self, fn: UserFunctionVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]

@@ -479,14 +479,14 @@ class Frame(Calls):
     def covered(self) -> bool:
         return bool(self.decoded.handlers(self.inst.index))
 
-    def catches(self) -> bool:
+    def catches(self, anything: bool = False) -> bool:
         if not self.covered():
             return False
         index = self.inst.index
         if self._blocks is None or self._blocks[0] != index:
             self._blocks = index, blocks(self.decoded, index)
         return any(
-            (block.kind is BlockKind.EXCEPT and may_catch(self, self.decoded, block.handler))
+            (block.kind is BlockKind.EXCEPT and may_catch(self, self.decoded, block.handler, anything))
             or (block.kind is BlockKind.WITH and may_swallow(self, self.stack[block.exit_position]))
             for block in self._blocks[1]
         )
