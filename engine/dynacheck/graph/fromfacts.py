@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, cast
 
 import torch
@@ -68,6 +68,11 @@ def _get_device(facts: TensorFacts) -> int:
     return -1 if facts.device.index is None else facts.device.index
 
 
+def _is_of(kind: str, facts: TensorFacts) -> bool:
+    return facts.device.type == kind
+
+
+_DEVICES: Final = ("cpu", "cuda", "meta", "mps", "xpu", "xla", "ipu", "mtia", "maia", "vulkan")
 _ATTRIBUTES: dict[str, Callable[[TensorFacts], Any]] = {
     "shape": lambda f: torch.Size(cast("tuple[int, ...]", f.shape)),
     "ndim": lambda f: f.ndim,
@@ -78,17 +83,14 @@ _ATTRIBUTES: dict[str, Callable[[TensorFacts], Any]] = {
     "is_leaf": lambda f: f.is_leaf,
     "itemsize": lambda f: f.dtype.itemsize,
     "nbytes": lambda f: f.numel * f.dtype.itemsize,
-    "is_cuda": lambda f: f.device.type == "cuda",
-    "is_cpu": lambda f: f.device.type == "cpu",
-    "is_meta": lambda f: f.device.type == "meta",
-    "is_mps": lambda f: f.device.type == "mps",
-    "is_xpu": lambda f: f.device.type == "xpu",
     "is_sparse": lambda f: False,
     "is_sparse_csr": lambda f: False,
     "is_quantized": lambda f: False,
     "is_nested": lambda f: False,
     "is_mkldnn": lambda f: False,
     "name": lambda f: None,
+    "volatile": lambda f: False,
+    **{f"is_{kind}": partial(_is_of, kind) for kind in _DEVICES},
 }
 
 _METHODS: dict[str, Callable[..., Any]] = {
@@ -134,6 +136,11 @@ def answer(facts: TensorFacts, name: str, args: tuple[Any, ...], kwargs: dict[st
         return method(facts, *args, **kwargs)
     except (LookupError, TypeError):  # the operator itself says what is wrong with the arguments
         return UNKNOWN
+
+
+def is_known(name: str) -> bool:
+    """Whether a name is an attribute that facts alone tell."""
+    return name in _ATTRIBUTES
 
 
 def is_method(name: str) -> bool:

@@ -74,6 +74,11 @@ def vectorized(
     return tuple(run(*args))
 
 
+def _alone(tensor: torch.Tensor) -> torch.Tensor:
+    """A tangent; for metadata propagation one with a storage of its own: what compares storages takes no symbols."""
+    return tensor.clone() if isinstance(tensor, torch._subclasses.FakeTensor) else tensor
+
+
 def pushed_forward(
     body: Body, args: Tensors, tangents: Tensors, captured: Sequence[Any], number: int, strict: bool
 ) -> tuple[torch.Tensor, ...]:
@@ -96,7 +101,7 @@ def pushed_forward(
         out = run(*given)
         return tuple(out[:number]), tuple(out[number:])
 
-    found: Any = torch.func.jvp(split, tuple(args), tuple(tangents), strict=strict, has_aux=True)
+    found: Any = torch.func.jvp(split, tuple(args), tuple(map(_alone, tangents)), strict=strict, has_aux=True)
     results, out, others = found
     return (*results, *out, *others)
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import torch
 
+from dynacheck.graph.arrays import OnTensors
 from dynacheck.graph.facts import TensorRef
 
 Recipe = tuple[Any, Sequence[Any], dict[str, Any]]
@@ -30,7 +31,10 @@ def note(made: TensorRef, target: Any, args: Sequence[Any], kwargs: dict[str, An
     values = (*args, *(kwargs or {}).values())
     refs = [v for v in values if type(v) is TensorRef]
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    if all(r.recipe is not None for r in refs) if name in _ARITHMETIC else target in _SOURCES and not refs:
+    name = name.removeprefix("wrapped_")  # an operation of numpy
+    scalar = isinstance(target, OnTensors) and made.facts.dtype is not torch.bool  # which is no index
+    made_of_numbers = target in _SOURCES or scalar
+    if all(r.recipe is not None for r in refs) if name in _ARITHMETIC else made_of_numbers and not refs:
         made.recipe = (target, args, kwargs or {})
 
 

@@ -17,7 +17,7 @@ from dynacheck.graph import fromfacts, numbers, plans
 from dynacheck.graph.facts import Storage, TensorRef
 from dynacheck.graph.outcomes import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.plans import Plan
-from dynacheck.graph.runs import NAMES, NUMBERS, is_once, is_users, run_symbolic
+from dynacheck.graph.runs import NAMES, NUMBERS, is_once, is_own_class, is_users, run_symbolic
 from dynacheck.graph.state import autocast_state, default_device, switches
 from dynacheck.graph.symbolic import SymbolicEnv
 from dynacheck.graph.throwaway import without_function_modes
@@ -176,7 +176,7 @@ class Oracle:
         except _Symbolic:
             return self._symbolic(op, target, args, kwargs, env)
         symbolic = env is not None and any(r.facts.has_symbols or r.fake is not None for r in refs)
-        if symbolic or isinstance(target, type):  # a class of tensors makes what only fake tensors can be
+        if symbolic or is_own_class(target):  # it makes what only fake tensors can be
             return self._symbolic(op, target, args, kwargs, env)
         n = len(refs)
         if n == 2:

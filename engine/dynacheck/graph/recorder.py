@@ -164,7 +164,7 @@ class GraphRecorder:
         with self.graph.inserting_after(self.graph._root if anchor is None else anchor):
             node = self.graph.create_node("placeholder", target, (), {}, type_expr=kind)
         self._last_placeholder = node
-        node.meta = NodeMeta(lambda: _placeholder_entries(line), lambda: self._examples.of(node))
+        node.meta = NodeMeta(lambda: _placeholder_entries(line, spec), lambda: self._examples.of(node))
         self._order.append((node, GraphInput(spec.node, spec.what, spec.index, node.name), value))
         return node
 
@@ -457,8 +457,20 @@ def _as_lines(line: Lines) -> Iterable[UserLine]:
     return () if line is None else (line,) if isinstance(line, UserLine) else line
 
 
-def _placeholder_entries(line: Lines) -> dict[str, Any]:
-    return {"stack_trace": stack_trace(_as_lines(line)), "tensor_dict": {}}
+def _placeholder_entries(line: Lines, spec: GraphInput) -> dict[str, Any]:
+    kind = _address_of(spec) if spec.what == "tensor" and spec.node.root.frame is not None else None
+    known = {} if kind is None else {"_dynamo_static_input_type": kind}
+    return {"stack_trace": stack_trace(_as_lines(line)), "tensor_dict": known}
+
+
+def _address_of(spec: GraphInput) -> str | None:
+    """Whether a tensor stays where it is in memory, in torch's words: what modules hold does, and what is marked so."""
+    marked: str | None = getattr(spec.node.peek(), "_dynamo_static_input_type", None)
+    node = spec.node.parent
+    while marked is None and node is not None:
+        marked = "unguarded" if isinstance(node.peek(), torch.nn.Module) else None
+        node = node.parent
+    return marked
 
 
 def _call_entries(

@@ -44,6 +44,11 @@ def is_users(target: Any) -> bool:
     return isinstance(target, FunctionType) and not target.__module__.startswith("torch")
 
 
+def is_own_class(target: Any) -> bool:
+    """Whether a target is a class of tensors that a user wrote."""
+    return isinstance(target, type) and target.__module__ != "torch"
+
+
 def rebuild(kind: type, items: list[Any]) -> Any:
     """A sequence of the same kind as the operator's: tuple, list, Size, namedtuple or torch.return_types."""
     if kind is tuple:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import overrides
@@ -150,6 +150,23 @@ class RandomStates:
             torch.cuda.set_rng_state(state, index)
 
 
+_inference_modes: Final[list[Any]] = []
+
+
+def enter_inference_mode(mode: bool) -> Any:
+    """Enter inference mode: until `exit_inference_mode` of what is returned, or the end of the preserving block."""
+    context: Any = torch._C._InferenceMode(mode)
+    context.__enter__()
+    _inference_modes.append(context)
+    return context
+
+
+def exit_inference_mode(context: Any) -> None:
+    """Leave an inference mode."""
+    _inference_modes.remove(context)
+    context.__exit__(None, None, None)
+
+
 @contextmanager
 def preserved(devices: Sequence[torch.device] | None = None) -> Iterator[Ambient]:
     """Run a block and put ambient state and random states back, whatever happens in it.
@@ -161,7 +178,7 @@ def preserved(devices: Sequence[torch.device] | None = None) -> Iterator[Ambient
         The snapshot of the state on entry.
     """
     snapshot = ambient()
-    modes = tuple(_mode_stack())
+    modes, inference_modes = tuple(_mode_stack()), len(_inference_modes)
     device = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None), torch_device.CURRENT_DEVICE
     with torch._C.DisableTorchFunction():
         full = _autocast_full()
@@ -170,6 +187,8 @@ def preserved(devices: Sequence[torch.device] | None = None) -> Iterator[Ambient
     try:
         yield snapshot
     finally:
+        for context in reversed(_inference_modes[inference_modes:]):
+            exit_inference_mode(context)
         now = tuple(_mode_stack())
         if len(now) != len(modes) or any(a is not b for a, b in zip(now, modes)):
             for _ in now:

@@ -202,9 +202,12 @@ class World:
 def _strided(facts: TensorFacts, over: torch.Tensor | None, device: torch.device | None) -> torch.Tensor:
     """A plain tensor of these sizes and strides, over the storage of another one if given."""
     if over is None:
-        if facts.storage_offset == 0 and (facts.has_symbols or facts.nbytes == _span(facts)):
+        size = (
+            _span(facts) if facts.nbytes < 0 else facts.nbytes
+        )  # of a storage with a symbolic size: what is covered
+        if facts.storage_offset == 0 and (facts.has_symbols or size == _span(facts)):
             return _empty(facts, device)
-        over = torch.empty((facts.nbytes,), dtype=torch.uint8, device=device or facts.device)
+        over = torch.empty((size,), dtype=torch.uint8, device=device or facts.device)
     empty = torch.empty((0,), dtype=facts.dtype, device=device or facts.device)
     storage: Any = over.untyped_storage()
     with torch.no_grad():

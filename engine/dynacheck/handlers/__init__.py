@@ -17,11 +17,13 @@ from dynacheck.handlers import (
     stdlib,
     supers,
     torch_autograd,
+    torch_constructors,
     torch_distributions,
     torch_foreach,
     torch_func,
     torch_functions,
     torch_overrides,
+    torch_storages,
 )
 from dynacheck.variables import literals, views
 
@@ -43,10 +45,12 @@ __all__ = [
     "stdlib",
     "supers",
     "torch_autograd",
+    "torch_constructors",
     "torch_distributions",
     "torch_foreach",
     "torch_func",
     "torch_functions",
     "torch_overrides",
+    "torch_storages",
     "views",
 ]

@@ -13,6 +13,7 @@ import torch
 
 from dynacheck import interop
 from dynacheck.guards import Is
+from dynacheck.handlers import torch_constructors
 from dynacheck.handlers.folding import fold_call, folds
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import FRAME_INSPECTION, PRINT, UNKNOWN_CALL, Reason
@@ -388,7 +389,7 @@ def _matches(tx: Tracer, kind: type, wanted: Arg, obj: Arg | None, function: str
 
 def _is_kind(tx: Tracer, kind: type, cls: type, obj: Arg | None) -> bool:
     """Whether an object of exactly this type is an instance of a class."""
-    if cls in kind.__mro__:
+    if cls in kind.__mro__ or torch_constructors.is_of_type(obj, cls):
         return True
     if getattr(cls, "_is_protocol", False) and obj is not None:
         return _satisfies(tx, obj, cls)

@@ -14,8 +14,9 @@ import types
 import weakref
 from typing import Any, Final
 
+from dynacheck import reasons
 from dynacheck.handlers.folding import folds
-from dynacheck.handlers.registry import handles, refuses, replaces
+from dynacheck.handlers.registry import handles, replaces
 from dynacheck.sources import ABSENT, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
@@ -94,8 +95,19 @@ def weak_reference(
     return reference
 
 
-refuses("it changes state around the block", contextlib.closing, contextlib.AsyncExitStack)
-refuses("it changes where output goes", contextlib.redirect_stdout, contextlib.redirect_stderr)
+# -- contextlib
+
+
+def _refuse(cls: Any) -> None:
+    @handles(cls)
+    def construct(tx: Tracer, /, *args: VariableTracker, **kwargs: VariableTracker) -> None:
+        tx.break_(
+            reasons.SKIPPED_CALL, call=f"contextlib.{cls.__name__}", why="it changes state around the block"
+        )
+
+
+for _name in ("closing", "redirect_stdout", "redirect_stderr", "AsyncExitStack"):
+    _refuse(getattr(contextlib, _name))
 
 
 # -- `list[int]`

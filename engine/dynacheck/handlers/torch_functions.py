@@ -277,6 +277,19 @@ def sdpa_kernel(
     return AttentionKernelsVariable(kernels, bool(_constant(tx, set_priority, False)))
 
 
+_KERNELS: Final = torch.nn.attention.sdpa_kernel.__wrapped__  # type: ignore[attr-defined]
+
+
+@handles(contextlib._GeneratorContextManager)
+def generator_manager(
+    tx: Tracer, func: VariableTracker, args: VariableTracker, kwds: VariableTracker
+) -> VariableTracker | None:
+    """What a decorator makes anew for each call: known by its function."""
+    if getattr(func, "value", None) is not _KERNELS:
+        return None
+    return sdpa_kernel(tx, *abstract.iterate(tx, args), **tx.string_items(kwds))
+
+
 # -- quantized tensors, which metadata propagation takes for plain ones
 @handles(
     torch.quantize_per_tensor,

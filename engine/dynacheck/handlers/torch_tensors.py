@@ -29,7 +29,7 @@ METADATA: Final = frozenset({
 READS_VALUE: Final = frozenset({
     "item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__",
     "__repr__", "__str__",
-    "__format__", "numpy", "__array__", "data_ptr", "is_nonzero", "equal", "storage", "untyped_storage",
+    "__format__", "numpy", "__array__", "data_ptr", "is_nonzero", "equal", "storage",
 })  # fmt: skip
 BACKWARD: Final = frozenset({"backward"})
 OF_A_GRADIENT: Final = "strides are those of a gradient"
@@ -266,25 +266,6 @@ def resize(
     tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
 ) -> VariableTracker:
     return tx.break_(reasons.RESIZE, call="Tensor.resize_()")
-
-
-@special("type")
-def type_(
-    tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-) -> VariableTracker:
-    if args or kwargs:
-        return tx.record("call_method", "type", [tensor, *args], kwargs)
-    facts = tensor.ref.facts
-    prefix = "torch." if facts.device.type == "cpu" else f"torch.{facts.device.type}."
-    return tx.constant(f"{prefix}{_TYPE_NAMES[facts.dtype]}Tensor")
-
-
-_TYPE_NAMES: Final = {
-    torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bfloat16: "BFloat16",
-    torch.uint8: "Byte",
-    torch.int8: "Char", torch.int16: "Short", torch.int32: "Int", torch.int64: "Long", torch.bool: "Bool",
-    torch.complex64: "ComplexFloat", torch.complex128: "ComplexDouble",
-}  # fmt: skip
 
 
 def iterate(tx: Tracer, tensor: TensorVariable) -> VariableTracker:

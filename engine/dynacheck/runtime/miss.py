@@ -179,8 +179,6 @@ class Miss:
             reason, message, stack = record.split
             message = in_words(message, self.code)
             told.append(events.GraphBroke(self.id, ref, reason.id, message, reason.hint, stack, call=call))
-        for sentence, lines in done.cautions.items():
-            told.append(events.Cautioned(ref, sentence, user_stack(lines), call=call))
         if not record.counted:
             reason = reasons.NO_TENSOR_OPERATIONS
             told.append(events.FrameSkipped(ref, reason.id, reason.message(), call=call))
@@ -224,13 +222,12 @@ class Miss:
             return
         ref, call = code_ref(self.code), calls.number()
         stack = user_stack(skipped.stack)
-        caused = broke is not None or raised
-        if caused:
-            why, message = (reason, skipped.message) if broke is None else (broke.reason, broke.message)
-            message = in_words(message, self.code)
+        if broke is not None:
+            why, message = broke.reason, in_words(broke.message, self.code)
             observers.emit(events.GraphBroke(self.id, ref, why.id, message, why.hint, stack, True, call=call))
+        caused = broke is not None
         observers.emit(events.FrameSkipped(ref, reason.id, skipped.message, stack, caused, call=call))
-        if caused:
+        if caused or raised:
             observers.emit(events.RanEagerly(ref, "skip", reason.id, call=call))
 
     def _give_up(self, why: str) -> None:

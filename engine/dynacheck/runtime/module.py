@@ -143,13 +143,19 @@ def entered(module: nn.Module) -> Callable[..., Any]:
 def _runner(module: nn.Module, run: Compile) -> Callable[..., Any]:
     """The compiled `forward`."""
     forward = run.dispatcher()
-    if not hasattr(module, "_initialize_hook"):
+    if not any(map(_is_lazy, module.modules())):
         return forward
 
     def lazy_forward(*args: Any, **kwargs: Any) -> Any:
         infer = getattr(module, "_infer_parameters", None)
-        if hasattr(module, "_initialize_hook") and callable(infer):
+        if _is_lazy(module) and callable(infer):
             infer(module, args, kwargs)  # a lazy module's parameters exist before anything is traced
+        if any(map(_is_lazy, module.modules())):  # those of the modules in it only once they have been called
+            return module.forward(*args, **kwargs)
         return forward(*args, **kwargs)
 
     return lazy_forward
+
+
+def _is_lazy(module: nn.Module) -> bool:
+    return hasattr(module, "_initialize_hook")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from dynacheck.reasons import Reason
+
+OPERATOR_RAISED: Final = "the exception that the last operator to raise raised"
+"""In a tracer's state: leaving the frame, it is no break."""
 
 
 class Restart(Exception):

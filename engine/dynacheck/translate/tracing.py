@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 import torch
 
 from dynacheck import reasons
-from dynacheck.graph.behaviour import is_torchs, may_raise, note_hidden_writes, writes_so_far
+from dynacheck.graph.behaviour import may_raise, note_hidden_writes, writes_so_far
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, Oracle, UnsupportedOperator
 from dynacheck.graph.recorder import Escaped, GraphRecorder
@@ -24,7 +24,7 @@ from dynacheck.handlers import skip
 from dynacheck.reasons import Reason
 from dynacheck.sources import ABSENT, HEAP_TYPE, FrameView, Node, Root, UserLine, is_a
 from dynacheck.translate.effects import SideEffects
-from dynacheck.translate.signals import Restart, SkipFrame, Speculation
+from dynacheck.translate.signals import OPERATOR_RAISED, Restart, SkipFrame, Speculation
 from dynacheck.variables import exceptions
 from dynacheck.variables.base import GraphBreak, LazyVariable, ObservedException, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
@@ -89,7 +89,7 @@ class Attempt:
         self.cells: dict[int, CellVariable] = {}
         self.frames: list[Tracing] = []  # running frames, outermost first
         self.modules: list[tuple[str, Any]] = []  # entered nn.Modules: (path, class)
-        self.cautions: dict[str, tuple[UserLine, ...]] = {}  # sentences, each with where it holds first
+        self.warnings: list[Any] = []
         self.state: dict[Any, Any] = {}
         self.function_modes: list[VariableTracker] = []  # torch function modes that the frame has entered
         self.outside: frozenset[int] | None = (
@@ -425,8 +425,7 @@ class Tracing(Tracer):
         graph = self.attempt.graph
         if graph.caught and not risky:
             return
-        anything = not is_torchs(target)
-        if not any(frame.catches(anything) for frame in self.attempt.frames):
+        if not any(frame.catches() for frame in self.attempt.frames):
             return
         graph.caught = True
         if risky and graph.changes_state():
@@ -438,8 +437,8 @@ class Tracing(Tracer):
             return None
         return lambda: {path: (path, cls) for path, cls in modules}
 
-    def catches(self, anything: bool = False) -> bool:
-        """Whether what an operator raises now may be caught by the frame; one of the user's may raise anything."""
+    def catches(self) -> bool:
+        """Whether an exception raised in the frame now may be caught by the frame."""
         raise NotImplementedError
 
     def covered(self) -> bool:
@@ -457,7 +456,10 @@ class Tracing(Tracer):
             self.break_(
                 reasons.OPERATOR_FAILED, call=describe_target(target), why=f"it raises {type(error).__name__}"
             )
-        self.raise_(type(error), *error.args)
+        raised = exceptions.new_exception(self, type(error), [self.constant(a) for a in error.args])
+        if not isinstance(error, TypeError) or "argument" not in str(error):  # torch counts these as breaks
+            self.state[OPERATOR_RAISED] = raised
+        raise ObservedException(raised)
 
     def wrap_result(self, node: Any, value: Any) -> VariableTracker:
         """The tracker of what a recorded operator returns."""

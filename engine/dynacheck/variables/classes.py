@@ -201,6 +201,10 @@ class ClassVariable(ObjectVariable):
     def type_setattr(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         """`type.__setattr__` (or `__delattr__` when value is None)."""
         cls = self.value
+        if (
+            cls.__module__.partition(".")[0] == "torch"
+        ):  # as torch: what its own code counts isn't the frame's
+            self.unmodelled(tx, f"writing the attribute {name!r}")
         raw = type_lookup(type(cls), name)
         if (raw is not ABSENT and is_data_descriptor(raw)) or (name[:2] == "__" and name[-2:] == "__"):
             tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())  # it changes what others do

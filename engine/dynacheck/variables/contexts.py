@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import torch
 
+from dynacheck.graph.state import enter_inference_mode, exit_inference_mode
 from dynacheck.sources import Node
 from dynacheck.variables.base import CantRebuild, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import CallableVariable
@@ -193,14 +194,14 @@ class InferenceModeVariable(ContextVariable):
         self.guards: list[Any] = []
 
     def enter(self, tx: Tracer) -> VariableTracker:
-        context = _enter_inference_mode(self.mode)
+        context = enter_inference_mode(self.mode)
         proxy = tx.graph_call(_enter_inference_mode, [self.mode])
         self.guards.append((context, proxy))
         return tx.constant(None)
 
     def leave(self, tx: Tracer) -> None:
         context, proxy = self.guards.pop()
-        _exit_inference_mode(context)
+        exit_inference_mode(context)
         tx.graph_call(_exit_inference_mode, [proxy])
 
     def enter_call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -369,13 +370,10 @@ def filters_restored() -> None:
 class CatchWarningsVariable(ContextVariable):
     """`warnings.catch_warnings()` without arguments: changing filters inside of it breaks, which gives the frame up."""
 
-    __slots__ = ("entered",)
+    __slots__ = ()
     restorable = False
 
     def enter(self, tx: Tracer) -> VariableTracker:
-        if getattr(self, "entered", False):
-            tx.raise_(RuntimeError, "Cannot enter catch_warnings() twice")
-        self.entered = True
         tx.effects.defer(filters_restored)
         return tx.constant(None)
 

@@ -9,6 +9,7 @@ import weakref
 from typing import Any, Final
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from dynacheck import reasons
 from dynacheck.bytecode.assemble import continues
@@ -19,7 +20,6 @@ from dynacheck.sources import instance_dict as raw_instance_dict
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.callables import CachedFunctionVariable, PartialVariable
-from dynacheck.variables.carried import BACKWARD, FORWARD, CarriedIterator
 from dynacheck.variables.classes import SuperVariable
 from dynacheck.variables.contexts import (
     AttentionKernels,
@@ -33,7 +33,7 @@ from dynacheck.variables.defaultdicts import DefaultDictVariable
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.frozen import WeakReferenceVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable
-from dynacheck.variables.hooks import HookTableVariable, is_hook_table
+from dynacheck.variables.hooks import GivenHandleVariable, HookTableVariable, is_hook_table
 from dynacheck.variables.instance_dicts import InstanceDictVariable
 from dynacheck.variables.iterators import SequenceProtocolIterator
 from dynacheck.variables.mappings import DictVariable, OrderedDictVariable
@@ -44,7 +44,7 @@ from dynacheck.variables.sequences import ListVariable, SizeVariable, TupleVaria
 from dynacheck.variables.sets import FrozenSetVariable, SetVariable
 from dynacheck.variables.slices import RangeVariable, SliceVariable
 from dynacheck.variables.tensor import TensorVariable
-from dynacheck.variables.wrap import wrap_user_object, wraps
+from dynacheck.variables.wrap import wraps
 
 _LENGTHY: Final[dict[type, type[Any]]] = {
     list: ListVariable, tuple: TupleVariable, torch.Size: SizeVariable, dict: DictVariable,
@@ -137,11 +137,6 @@ def wrap_profiler_scope(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     return NullContextVariable(type(value), None, node, scope=True)
 
 
-@wraps(*FORWARD, BACKWARD)
-def wrap_iterator(tx: Tracer, node: Node, value: Any) -> VariableTracker:
-    return CarriedIterator.wrap(tx, node, value) or wrap_user_object(tx, node, value)
-
-
 @wraps(weakref.ref)
 def wrap_weak_reference(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, TypeIs(weakref.ref))
@@ -154,9 +149,9 @@ def wrap_weak_reference(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 
 @wraps(torch.autocast, torch.cuda.amp.autocast, torch.cpu.amp.autocast_mode.autocast)
 def wrap_autocast(tx: Tracer, node: Node, value: Any) -> VariableTracker:
-    passed_on = isinstance(node.accessor, Local) and continues(
-        tx.root.frame.func.__code__
-    )  # it may be made in each call
+    # it, or the method of it that enters, may be made in each call
+    places = [n for n in (node, node.parent) if n is not None and isinstance(n.accessor, Local)]
+    passed_on = bool(places) and continues(tx.root.frame.func.__code__)
     tx.guard(node, TypeIs(type(value)) if passed_on else Is(value))
 
     def read(name: str) -> Any:
@@ -164,6 +159,12 @@ def wrap_autocast(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 
     arguments = (read("device"), read("fast_dtype"), read("_enabled"), read("_cache_enabled"))
     return AutocastVariable(type(value), arguments, node)
+
+
+@wraps(RemovableHandle)
+def wrap_hook_handle(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, TypeIs(RemovableHandle))  # each registration makes one, with an id of its own
+    return GivenHandleVariable(node)
 
 
 @wraps(super)

@@ -132,6 +132,22 @@ class GraphHookVariable(VariableTracker):
         raise CantRebuild("the handle of a hook on a tensor made in the frame")
 
 
+class GivenHandleVariable(VariableTracker):
+    """The handle of a hook that wasn't registered in the frame: what it does is left to Python."""
+
+    __slots__ = ()
+    python_type = RemovableHandle
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        return TensorMethodVariable(self, name) if name == "remove" else super().tp_getattro(tx, name)
+
+    def call_method(
+        self, tx: Tracer, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """Break."""
+        self.unmodelled(tx, method=repr(name))
+
+
 def _register(tensor: torch.Tensor, method: str, hook: Any) -> RemovableHandle:
     handle: RemovableHandle = getattr(tensor, method)(hook)
     return handle

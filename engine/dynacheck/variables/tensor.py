@@ -9,6 +9,7 @@ from typing import Any, Final
 import torch
 
 from dynacheck import reasons
+from dynacheck.graph import fromfacts
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.symbolic import item_at
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, instance_dict
@@ -33,20 +34,11 @@ READS_VALUE: Final = frozenset(
     {"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__"}
 )
 TENSOR_ATTRIBUTES: Final = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
-FLAGS: Final = frozenset(
-    {
-        "is_cuda",
-        "is_cpu",
-        "is_sparse",
-        "is_quantized",
-        "is_meta",
-        "is_nested",
-        "is_mkldnn",
-        "is_xpu",
-        "is_mps",
-        "is_sparse_csr",
-    }
-)
+UNLESS_SET: Final[dict[str, Any]] = {
+    "grad": None, "_grad": None, "_backward_hooks": None, "_post_accumulate_grad_hooks": None, "retains_grad": False,
+    "output_nr": 0,
+}  # fmt: skip
+"""Attributes that a tensor of the caller's may have of its own, with what one that was made in the frame has."""
 INDEXED_BY_TENSORS: Final = "numbers are tensors without dimensions"
 """In a tracer's state: what is indexed with 0-d tensors alone is looked up in the graph, not by their values."""
 
@@ -103,32 +95,36 @@ class TensorVariable(VariableTracker):
         facts = self.ref.facts
         if name == "shape":
             return tx.size_of(self)
-        if name in ("dtype", "device", "layout", "requires_grad", "is_leaf"):
-            return tx.constant(getattr(facts, name))
-        if name == "ndim":
-            return tx.constant(len(facts.shape))
-        if name == "itemsize":
-            return tx.constant(facts.dtype.itemsize)
-        if name in FLAGS:
-            return tx.constant(_flag(facts, name))
+        if fromfacts.is_known(name):
+            return tx.wrap_result(None, tx.oracle_attribute(self.ref, name))
         if name == "__class__":
             return tx.class_variable(facts.cls)
         if name in TENSOR_ATTRIBUTES:
             return tx.record("call_function", getattr, [self, tx.constant(name)])
-        if name == "grad_fn" and (facts.is_leaf or not facts.requires_grad):
+        if name in ("grad_fn", "_grad_fn") and (facts.is_leaf or not facts.requires_grad):
             return tx.constant(None)
-        if name == "grad" and "grad" not in self.attrs:
-            return self._grad(tx)
+        if name in UNLESS_SET and name not in self.attrs:
+            return self._held(tx, name) or tx.constant(UNLESS_SET[name])
+        if name == "_base":
+            return self._held(tx, name) or self._base_of_view(tx)
         if name in self.attrs:
             found = self.attrs[name]
             if found is not None:
                 return found
         return self._other_attribute(tx, name)
 
-    def _grad(self, tx: Tracer) -> VariableTracker:
-        if self.node is not None:
-            return tx.wrap(self.node.child(CAttr("grad")))
-        return tx.constant(None)
+    def _held(self, tx: Tracer, name: str) -> VariableTracker | None:
+        """An attribute of a tensor of the caller's."""
+        return None if self.node is None else tx.wrap(self.node.child(CAttr(name)))
+
+    def _base_of_view(self, tx: Tracer) -> VariableTracker:
+        base = self.ref.base
+        if base is None:
+            return tx.constant(None)
+        found = tx.wrap_result(None, base)
+        if found.node is None and getattr(found, "_proxy", None) is None:  # a base that isn't in the frame
+            tx.break_(reasons.UNKNOWN_ATTRIBUTE, name="_base", what=self.describe())
+        return found
 
     def _other_attribute(self, tx: Tracer, name: str) -> VariableTracker:
         if self.node is not None:
@@ -232,12 +228,6 @@ class TensorVariable(VariableTracker):
             to.load(value)
             to.load(self)
             to.store_attr(name)
-
-
-def _flag(facts: Any, name: str) -> bool:
-    if name in ("is_cuda", "is_cpu", "is_meta", "is_xpu", "is_mps"):
-        return bool(facts.device.type == name[3:])
-    return False  # sparse, quantized, nested and mkldnn tensors have no facts
 
 
 def _operand(value: VariableTracker) -> bool:

@@ -184,7 +184,10 @@ def wrap_tensor(tx: Tracer, node: Node, value: torch.Tensor) -> VariableTracker:
     try:
         return tx.wrap_tensor(node, value) if plain else tx.wrap_subclass(node, value)
     except UnsupportedTensor as error:
-        tx.break_(reasons.TENSOR_KIND, what=error.reason[:1].upper() + error.reason[1:])
+        stop = (
+            tx.break_ if value.layout is torch.jagged else tx.give_up
+        )  # the others torch leaves a frame for
+        stop(reasons.TENSOR_KIND, what=error.reason[:1].upper() + error.reason[1:])
 
 
 def _is_plain_parameter(value: torch.Tensor) -> bool:

@@ -133,6 +133,51 @@ def test_what_a_callable_is_given():
     assert {"backend_id", "dynamo_compile_id", "dynamo_flat_name_to_original_fqn"} <= set(given["meta"])
 
 
+class Held(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+        self.register_buffer("shift", torch.ones(3))
+        self.kept = torch.ones(3)
+
+    def forward(self, x, y):
+        x.add_(1)
+        z = self.layer(x) + self.shift + self.kept + y
+        return z, z.view(-1), x[0], self.shift
+
+
+def named(source):
+    return source.name() if callable(source.name) else source.name
+
+
+def test_what_a_backend_is_told_is_what_torch_tells():
+    """Inputs and nodes by name, their metadata, and which inputs stay where they are in memory."""
+    torch.manual_seed(0)
+    model, told = Held(), []
+
+    def backend(gm, example_inputs):
+        nodes = list(gm.graph.nodes)
+        inputs = {
+            node.target: (type(given), node.meta["tensor_dict"], named(node._dynamo_source))
+            for node, given in zip(nodes, example_inputs)
+        }
+        calls = [
+            (n.op, getattr(n.target, "__name__", n.target), bool(n.meta.get("stack_trace"))) for n in nodes
+        ]
+        keys = {key for node in nodes for key in node.meta} - {"grapharg", "creation_timestamp"}
+        told.append((inputs, sorted(calls[: len(inputs)]), calls[len(inputs) : -1], keys, sorted(gm.meta)))
+        return gm.forward
+
+    y = torch.ones(3)
+    torch._dynamo.mark_static_address(y)
+    for compiler in (torch.compile, dynacheck.compile):
+        compiler(model, backend=backend)(torch.ones(2, 3), y)
+    torch._dynamo.reset()
+    theirs, ours = told
+    assert ours == theirs
+    assert sum(bool(known) for _, known, _ in ours[0].values()) == 5
+
+
 def test_a_backend_that_reads_nothing_pays_for_nothing(monkeypatch):
     from dynacheck.graph.examples import ExampleValues
 

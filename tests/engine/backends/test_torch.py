@@ -133,3 +133,13 @@ def test_inductor():
     compiled = dynacheck.compile(net)
     for size in (3, 4, 5):
         same(compiled, net, torch.randn(size, 4, requires_grad=True))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
+@pytest.mark.parametrize("backend", ["cudagraphs", "inductor"])
+def test_cudagraphs(backend):
+    net = model().cuda()
+    options = {"mode": "reduce-overhead"} if backend == "inductor" else {}
+    compiled = dynacheck.compile(net, backend=backend, **options)
+    for _ in range(4):
+        same(compiled, net, torch.randn(3, 4, device="cuda"))

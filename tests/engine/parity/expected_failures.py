@@ -8,10 +8,13 @@ TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 # Not yet: program or case name -> why.
 EXPECTED_FAILURES: dict[str, str] = {
-    "mode_prints": "a frame with a break under a torch function mode is given up; torch splits inside of the mode",
     "fullgraph_after_partial": "on purpose: a fullgraph=True call that an entry ending in a break would serve raises",
 }
 
+UNDER_MODE = (
+    "a frame with a break under a torch function mode runs as it is; torch splits it, and asks the mode twice",
+    {},
+)
 UNDER_TRANSFORM = (
     "a function that is called under a transform runs as it is; torch translates it to its first operation",
     {"graphs": 2, "recompiles": 0, "entries": 2},
@@ -37,15 +40,13 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
         "what operators warn of inside of the block belongs in its list: it isn't entered in a trace",
         {"graphs": 0, "entries": 0},
     ),
-    "walrus_in_comprehensions": (
-        "torch breaks where a comprehension binds a cell of the frame around it",
-        {"graphs": 1, "places": frozenset(), "entries": 1},
-    ),
-    "class_with_a_calling_metaclass": (
-        "torch passes over a metaclass's __call__, and gives the frame up where what it stores is missing",
-        {"graphs": 1, "recompiles": 0, "entries": 2},
-    ),
     "first_in_dispatch_mode": ("a call under a mode doesn't leave the function eager for good", {}),
+    "batch_mode_around_a_break": UNDER_MODE,
+    "mode_prints": UNDER_MODE,
+    "api_custom_operator_without_a_fake": (
+        "an operator without metadata propagation runs as it is; torch raises",
+        {"graphs": 0, "entries": 0},
+    ),
     "func_grad_prints": UNDER_TRANSFORM,
     "func_vmap_prints": UNDER_TRANSFORM,
     "func_jacfwd_prints": UNDER_TRANSFORM,
@@ -94,6 +95,8 @@ AS_TORCH: dict[str, str] = {
     "cond_writes_to_its_input": CAPTURED_WHOLE,
     "cond_has_a_side_effect": CAPTURED_WHOLE,
     "cond_prints": CAPTURED_WHOLE,
+    "autograd_second_gradient_of_a_lowered_graph": "graphs of AOTAutograd have no second gradients",
+    "autograd_checkpointed_dropout": "only AOTAutograd draws the same numbers again in the backward pass",
     "61_ema_names_after_wrapping": "a compiled module's parameters are named with the prefix _orig_mod.",
 }
 

@@ -144,6 +144,8 @@ class Raised:
 def frozen(value: Any, depth: int = 0) -> Any:
     """Returns a copy of ``value`` that later calls don't change: tensors cloned, objects as structures."""
     if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided or value.is_nested or value.is_quantized:
+            return (type(value).__name__, str(value.layout), str(value))
         if type(value) is not torch.Tensor and not isinstance(value, torch.nn.Parameter):
             parts = value.__tensor_flatten__()[0] if hasattr(value, "__tensor_flatten__") else ()
             made_of = [frozen(getattr(value, part), depth + 1) for part in parts]

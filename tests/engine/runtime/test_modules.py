@@ -168,6 +168,30 @@ def test_lazy_modules_are_initialised_first(seen):
     assert not seen.failures
 
 
+def test_a_lazy_module_is_initialised_by_its_first_call(seen):
+    """As eagerly, with the same random numbers; what is compiled is the module that it has become."""
+
+    class Lazy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.drop = nn.Linear(3, 3), nn.Dropout(0.5)
+            self.rest = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())
+
+        def forward(self, x):
+            return self.rest(self.drop(self.first(x)))
+
+    found = []
+    for compile in (lambda model: model, lambda model: dynacheck.compile(model, backend="eager")):
+        torch.manual_seed(0)
+        model = Lazy()
+        compiled = compile(model)
+        found.append([compiled(torch.ones(5, 3)) for _ in range(3)])
+        found.append([*model.parameters(), *model.buffers(), torch.get_rng_state()])
+    for one, other in zip(found[0] + found[1], found[2] + found[3], strict=True):
+        torch.testing.assert_close(one, other)
+    assert len(seen.graphs) == 1 and not seen.graph_breaks
+
+
 def test_bound_call_of_a_module(net, backend, x):
     compiled = dynacheck.compile(net._call_impl, backend=backend)  # what nn.Module.compile compiles
     torch.testing.assert_close(compiled(x), net(x))

@@ -94,6 +94,19 @@ def test_a_hook_registered_and_removed_in_the_frame(seen):
     assert seen.graphs and not layer._forward_hooks
 
 
+def test_a_stream_is_a_clean_break(seen):
+    def f(x):
+        y = x + 1
+        with torch.cuda.stream(None):  # does nothing, with no GPU too
+            y = y * 2
+        return y + 1
+
+    compiled = dynacheck.compile(f, backend="eager")
+    for x in (torch.ones(3), torch.zeros(3)):
+        assert torch.equal(compiled(x), f(x))
+    assert seen.graph_breaks and not seen.failures
+
+
 @pytest.mark.filterwarnings("ignore:.*quantize")
 def test_quantized_tensors_break(seen):
     def f(x):
