@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ from pytest_dynacheck._compare import Comparison
 from pytest_dynacheck._marks import Plan
 from pytest_dynacheck._options import Settings
 from pytest_dynacheck._words import name_of
+
+_RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class Compiling:
@@ -24,7 +27,7 @@ class Compiling:
         self._compile = compile
         self._plan = plan
         self._settings = settings
-        self._made: dict[str, None] = {}
+        self._made: dict[str, bool] = {}  # whether calling it only makes a generator or coroutine
         self.comparison = Comparison() if plan.other.get("compare", settings.compare) else None
 
     @property
@@ -49,6 +52,12 @@ class Compiling:
             return "the test calls nothing that is compiled"
         names = list(self._made)
         return f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} compiled but never called"
+
+    @property
+    def generators(self) -> str:
+        """What to say where calls run nothing; "" if there is no such callable."""
+        names = ", ".join(name for name, later in self._made.items() if later)
+        return names and f"generators and coroutines ({names}) run as they are; compile what they call"
 
     @property
     def fullgraph(self) -> bool | None:
@@ -87,5 +96,6 @@ class Compiling:
 
     def alone(self, fn: Callable[..., Any], **given: Any) -> Any:
         """The compiled form, whose calls aren't compared with eager ones: what is timed."""
-        self._made[name_of(fn)] = None
+        flags = getattr(getattr(inspect.unwrap(fn), "__code__", None), "co_flags", 0)
+        self._made[name_of(fn)] = bool(flags & _RUNS_LATER)
         return self._compile(fn, **self.keywords(given))

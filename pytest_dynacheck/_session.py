@@ -223,6 +223,7 @@ class TestRun:
             self.plan,
             vacuous=asked and not self.expects_nothing,
             uncalled=self.compiling.uncalled,
+            generators=self.compiling.generators,
             strict=self.session.settings["strict"],
         )
         if self.notes:

@@ -49,7 +49,9 @@ class Verdict(NamedTuple):
         return self.kind != OK
 
 
-def judge(report: Any, plan: Plan, *, vacuous: bool, uncalled: str = "", strict: bool = False) -> Verdict:
+def judge(
+    report: Any, plan: Plan, *, vacuous: bool, uncalled: str = "", generators: str = "", strict: bool = False
+) -> Verdict:
     """The verdict on what a test did.
 
     Args:
@@ -57,6 +59,7 @@ def judge(report: Any, plan: Plan, *, vacuous: bool, uncalled: str = "", strict:
         plan: limits, allowances and owner.
         vacuous: compiling nothing, or ending in eager, is a fault.
         uncalled: what to say if nothing compiled was called.
+        generators: what to say if what was called runs nothing by itself, or "".
         strict: notes count as faults.
     """
     allow = Allowances(plan.allow)
@@ -69,7 +72,7 @@ def judge(report: Any, plan: Plan, *, vacuous: bool, uncalled: str = "", strict:
     if eager and vacuous:
         kind = EAGER if kind == OK else kind
         lines += eager
-    nothing = None if eager else _nothing(report, plan, uncalled)
+    nothing = None if eager else _nothing(report, plan, uncalled, generators)
     if nothing and vacuous and not allow.excuses(NOTHING_COMPILED):
         kind = NOTHING if kind == OK else kind
         lines.append(nothing)
@@ -146,7 +149,7 @@ def _eager(report: Any, allow: Allowances) -> list[str]:
     return out
 
 
-def _nothing(report: Any, plan: Plan, uncalled: str) -> str | None:
+def _nothing(report: Any, plan: Plan, uncalled: str, generators: str) -> str | None:
     """What to say if nothing was compiled or served, None if something was (or nothing was wanted)."""
     limit = plan.limits.get("graphs")
     if limit is not None and limit.number == 0:
@@ -155,6 +158,8 @@ def _nothing(report: Any, plan: Plan, uncalled: str) -> str | None:
         return None
     if any(run.why == "stance" for run in report.eager_runs):
         return "nothing was compiled: a stance is set (set_stance) under which compiled code runs eagerly"
+    if report.calls and generators:
+        return f"nothing was compiled: {generators}"
     if report.calls:
         return (
             "nothing was compiled: the compiled code has no tensor operation that could be put into a graph"

@@ -133,13 +133,18 @@ def test_junit(project):
             "*module.compile() leaves torch.nn's own modules alone; use torch.compile(module))",
         ),
         (
+            "list(torch.compile(produces)(X))",
+            "nothing was compiled: generators and coroutines (produces) run as they are; compile what they call",
+        ),
+        (
             "torch.compiler.set_stance('force_eager'); torch.compile(clean)(X)",
             "nothing was compiled: a stance is set (set_stance) *",
         ),
     ],
 )
 def test_compiling_nothing_fails(project, body, line):
-    result = project.run(text=f"@pytest.mark.max_recompiles(0)\ndef test_one():\n    {body}\n")
+    made = "def produces(x):\n    yield x + 1\n"
+    result = project.run(text=f"{made}\n@pytest.mark.max_recompiles(0)\ndef test_one():\n    {body}\n")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([line])
 
