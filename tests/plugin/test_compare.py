@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from dynacheck import versions
 
 from pytest_dynacheck._compare import Comparison
 
@@ -152,6 +153,11 @@ def note(x):
 """
 
 
+WRONG_UNDER_TORCH = {"hook_added_later"}  # it doesn't notice
+if not versions.torch_since(2, 12):
+    WRONG_UNDER_TORCH.add("another_modules_variables")  # what is written to a class before a break is lost
+
+
 @pytest.mark.parametrize("engine", ["bundled", "torch"])
 @pytest.mark.parametrize("name", GOOD)
 def test_equal_sides_pass_and_see_nothing_of_it(project, name, engine):
@@ -164,7 +170,7 @@ def test_equal_sides_pass_and_see_nothing_of_it(project, name, engine):
         "        print('compared:', report.dynacheck['compared'])\n"
     )
     result = project.run("-s", f"--dynacheck-engine={engine}", text=mark + textwrap.dedent(GOOD[name]))
-    if name == "hook_added_later" and engine == "torch":  # torch doesn't notice
+    if name in WRONG_UNDER_TORCH and engine == "torch":
         result.assert_outcomes(failed=1)
         result.stdout.fnmatch_lines(["call 2 of * differs from eager: result: Tensor-likes are not close*"])
         return
