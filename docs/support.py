@@ -222,7 +222,8 @@ _SPELT = {"posix": "os", "nt": "os"}
 def handled() -> list[tuple[str, str]]:
     """Functions of the standard library with a meaning of their own, by module."""
     by_module: dict[str, set[str]] = {}
-    for function, _ in registry._handlers.values():
+    handled = [function for function, _ in registry._handlers.values() if function not in registry.refused]
+    for function in handled:
         module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
         if isinstance(module, str) and isinstance(name, str):
             top = _SPELT.get(module, module.removeprefix("_"))

@@ -69,9 +69,10 @@ def is_row(row: str, folder: Path) -> bool:
             text in said
             or text.replace(" ", "_") in said
             or any((ROOT / top / text).exists() for top in FOLDERS)
+            or (ROOT / "tests" / "cases" / f"{text}.py").exists()
         )
 
-    return found(row) or all(map(found, re.split(r"-|: ", row)))
+    return found(row) or all(map(found, re.split(r"-|: | in ", row)))
 
 
 def problem(proof: str) -> str | None:

@@ -66,6 +66,9 @@ class Config:
         False, "run the frame eagerly when a backend raises", torch="suppress_errors"
     )
     split_more: bool = _option(False, "split frames at breaks where torch gives the frame up", guarded=True)
+    skip_modules: str = _option(
+        "", "modules and packages that are never traced, comma separated", guarded=True
+    )
     verbose: bool = _option(
         False, "tracebacks keep the engine's own frames (those of its own faults always do)", torch="verbose"
     )

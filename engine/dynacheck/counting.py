@@ -39,7 +39,7 @@ class Builder:
         self.recompiles: list[Recompile] = []
         self.entries: list[CacheEntry] = []
         self.skips: list[Skipped] = []
-        self.left_alone: list[Skipped] = []
+        self.left_alone: dict[tuple[Any, ...], Skipped] = {}
         self.eager: dict[tuple[Any, str, int], EagerRun] = {}
         self.calls: dict[int, Call] = {}
         self.failures: list[ev.Event] = []
@@ -69,7 +69,7 @@ class Builder:
             tuple(replace(c, eager=tuple(by_call.get(c.number, ()))) for c in self.calls.values()),
             max(self.per_code.values(), default=0),
             tuple(self.failures),
-            tuple(self.left_alone),
+            tuple(self.left_alone.values()),
         )
 
     def name(self, file: str) -> str:
@@ -208,8 +208,9 @@ class Builder:
     def leave_alone(self, event: ev.FrameLeftAlone) -> None:
         code = event.code
         file = self.name(code.file)
-        self.left_alone.append(
-            Skipped(code.qualname, file, code.line, event.reason, event.message, False, event.call)
+        self.left_alone.setdefault(
+            (code, id(code.code), event.reason),
+            Skipped(code.qualname, file, code.line, event.reason, event.message, False, event.call),
         )
 
     def skip(self, event: ev.FrameSkipped) -> None:

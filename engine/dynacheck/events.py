@@ -236,6 +236,15 @@ class FrameLeftAlone(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Cautioned(Event):
+    """What was translated does something else than plain Python, though rarely anything that can be seen."""
+
+    code: CodeRef
+    message: str
+    stack: tuple[StackLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LimitReached(Event):
     """A code object reached its recompile limit; `values` is how the value that kept changing did."""
 

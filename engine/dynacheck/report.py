@@ -97,6 +97,11 @@ class Report:
         return self._records().left_alone
 
     @property
+    def cautions(self) -> tuple[str, ...]:
+        """Sentences on what was translated and isn't quite what plain Python does: a cache that is passed over."""
+        return tuple(dict.fromkeys(e.message for e in self._events if isinstance(e, ev.Cautioned)))
+
+    @property
     def eager_runs(self) -> tuple[EagerRun, ...]:
         return self._records().eager_runs
 

@@ -49,7 +49,7 @@ def _name(target: Any) -> str:
     return name if name.startswith("__") else name.rstrip("_")
 
 
-def _is_torchs(target: Any) -> bool:
+def is_torchs(target: Any) -> bool:
     """Whether it is known what an operator does: those of users, and functions that are arguments, may do anything."""
     if isinstance(target, (str, OnTensors)):
         return True
@@ -74,14 +74,14 @@ def draws(target: Any) -> bool:
         target: what the graph calls.
     """
     name = _name(target)
-    found = name in _DRAWING or not _is_torchs(target)
+    found = name in _DRAWING or not is_torchs(target)
     return found or any(_DRAWS in op.tags for n in (name, f"{name}_") for op in _overloads(n))
 
 
 @cache
 def _checks(target: Any) -> bool:
     name = _name(target)
-    if name in _CHECKING or name.startswith("linalg_") or not _is_torchs(target):
+    if name in _CHECKING or name.startswith("linalg_") or not is_torchs(target):
         return True
     if getattr(target, "__module__", None) == "torch.linalg" or "linalg" in str(
         getattr(target, "__self__", "")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from types import FunctionType
+from typing import Any, Final
 
 from dynacheck.handlers.registry import handles, replaces
+from dynacheck.sources import type_lookup
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.made_classes import make_namedtuple
 
@@ -17,6 +19,57 @@ def count_elements(mapping: dict[Any, int], iterable: Iterable[Any], /) -> None:
     get = mapping.get
     for element in iterable:
         mapping[element] = get(element, 0) + 1
+
+
+def _update(self: Any, other: Any = (), /, **named: Any) -> None:
+    """`OrderedDict.update` and `__init__`: by way of what a class has for storing items."""
+    if type(other) is dict:
+        other = other.items()
+    elif hasattr(other, "keys"):
+        other = [(key, other[key]) for key in other.keys()]  # noqa: SIM118 (a mapping's own rule)
+    for key, value in other:
+        self[key] = value
+    for key, value in named.items():
+        self[key] = value
+
+
+def _setdefault(self: Any, key: Any, default: Any = None) -> Any:
+    if key in self:
+        return self[key]
+    self[key] = default
+    return default
+
+
+def _copy(self: Any) -> Any:
+    made = type(self)()
+    for key in collections.OrderedDict.__iter__(self):
+        made[key] = self[key]
+    return made
+
+
+def _missing(self: Any, key: Any, /) -> Any:
+    factory = self.default_factory
+    if factory is None:
+        raise KeyError(key)
+    value = self[key] = factory()
+    return value
+
+
+_OF_ITEMS: Final = ("__setitem__", "__getitem__", "__contains__")
+_BY_ITEMS: Final[dict[Any, Callable[..., Any]]] = {
+    collections.OrderedDict.__init__: _update,
+    collections.OrderedDict.update: _update,
+    collections.OrderedDict.setdefault: _setdefault,
+    collections.OrderedDict.copy: _copy,
+    collections.defaultdict.__missing__: _missing,
+}
+
+
+def by_items(cls: type, method: Any) -> Callable[..., Any] | None:
+    """What a C method does on a subclass that has methods of its own for its items, in Python; None for others."""
+    found = _BY_ITEMS.get(method)
+    own = found is not None and any(isinstance(type_lookup(cls, name), FunctionType) for name in _OF_ITEMS)
+    return found if own else None
 
 
 @handles(collections.namedtuple, lazy=True)

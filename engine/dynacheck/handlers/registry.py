@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any, Final, NoReturn, Protocol, TypeVar
 
-from dynacheck.reasons import UNKNOWN_CALL
+from dynacheck.reasons import SKIPPED_CALL, UNKNOWN_CALL
 from dynacheck.variables.base import Tracer, VariableTracker
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,6 +32,8 @@ _by_equality: Final[dict[Any, Handler]] = {}
 """Bound C methods (`dict.fromkeys`), which are made anew by each attribute access but compare equal."""
 _by_code: Final[dict[CodeType, Callable[..., VariableTracker | None]]] = {}
 _polyfills: Final[dict[int, tuple[Any, FunctionType]]] = {}
+refused: Final[list[Any]] = []
+"""What has a handler only to break."""
 
 
 def handles(*functions: Any, lazy: bool = False) -> Callable[[F], F]:
@@ -51,6 +53,25 @@ def handles(*functions: Any, lazy: bool = False) -> Callable[[F], F]:
         return handler
 
     return add
+
+
+def refuses(why: str, *functions: Any) -> None:
+    """Break where functions or classes are called that could be traced, since torch breaks there.
+
+    Args:
+        why: completes "never traced", for people.
+        *functions: what is refused.
+    """
+    for function in functions:
+        _register(function, _breaking(f"{function.__module__}.{function.__qualname__}", why))
+        refused.append(function)
+
+
+def _breaking(call: str, why: str) -> Handler:
+    def breaks(tx: Tracer, /, *args: VariableTracker, **kwargs: VariableTracker) -> NoReturn:
+        tx.break_(SKIPPED_CALL, call=call, why=why)
+
+    return breaks
 
 
 def _register(function: Any, handler: Handler) -> None:

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import torch
 
+from dynacheck import config
+
 TORCH: Final = path.dirname(path.abspath(torch.__file__)) + sep
 ENGINE: Final = path.dirname(path.dirname(path.abspath(__file__))) + sep
 STDLIB: Final = tuple(
@@ -120,6 +122,25 @@ def why_file_skipped(filename: str) -> str | None:
     return None
 
 
+@cache
+def _listed(names: str, filename: str) -> str | None:
+    where = path.abspath(filename)
+    for name in filter(None, map(str.strip, names.split(","))):
+        module = sys.modules.get(name)
+        folders = getattr(module, "__path__", None)
+        file = getattr(module, "__file__", None)
+        roots = [path.abspath(folder) + sep for folder in folders or ()]
+        if where.startswith(tuple(roots)) or (not roots and file is not None and path.abspath(file) == where):
+            return f"the module {name}, which skip_modules lists"
+    return None
+
+
+def why_file_listed(filename: str) -> str | None:
+    """Whether the user's setting `skip_modules` names the module that a file is of, or a package around it."""
+    names = str(config.get("skip_modules"))
+    return _listed(names, filename) if names else None
+
+
 def why_frame_skipped(code: CodeType, args: tuple[Any, ...] = ()) -> str | None:
     """Why a frame of this code is not translated, or None.
 
@@ -127,6 +148,9 @@ def why_frame_skipped(code: CodeType, args: tuple[Any, ...] = ()) -> str | None:
         code: the frame's code.
         args: the values of its argument slots.
     """
+    why = why_file_listed(code.co_filename)
+    if why is not None:
+        return why
     why = why_file_skipped(code.co_filename)
     if why is not None and code.co_name == "forward" and args and _has_forward_hooks(args[0]):
         return None
@@ -143,9 +167,14 @@ def _has_forward_hooks(module: Any) -> bool:
     return bool(hooks) and type(module).__module__.startswith(("torch.nn.", "torch.ao."))
 
 
-@cache
 def why_file_not_inlined(filename: str) -> str | None:
     """Why functions of a file are never interpreted as part of a traced frame, or None."""
+    listed = why_file_listed(filename)
+    return _why_file_not_inlined(filename) if listed is None else f"it is part of {listed}"
+
+
+@cache
+def _why_file_not_inlined(filename: str) -> str | None:
     kind, inside = owner(filename)
     if kind == "engine":
         polyfill = inside.startswith("handlers" + sep)

@@ -14,9 +14,8 @@ import types
 import weakref
 from typing import Any, Final
 
-from dynacheck import reasons
 from dynacheck.handlers.folding import folds
-from dynacheck.handlers.registry import handles, replaces
+from dynacheck.handlers.registry import handles, refuses, replaces
 from dynacheck.sources import ABSENT, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
@@ -95,19 +94,8 @@ def weak_reference(
     return reference
 
 
-# -- contextlib
-
-
-def _refuse(cls: Any) -> None:
-    @handles(cls)
-    def construct(tx: Tracer, /, *args: VariableTracker, **kwargs: VariableTracker) -> None:
-        tx.break_(
-            reasons.SKIPPED_CALL, call=f"contextlib.{cls.__name__}", why="it changes state around the block"
-        )
-
-
-for _name in ("closing", "redirect_stdout", "redirect_stderr", "AsyncExitStack"):
-    _refuse(getattr(contextlib, _name))
+refuses("it changes state around the block", contextlib.closing, contextlib.AsyncExitStack)
+refuses("it changes where output goes", contextlib.redirect_stdout, contextlib.redirect_stderr)
 
 
 # -- `list[int]`

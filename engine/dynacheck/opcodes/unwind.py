@@ -11,7 +11,7 @@ from dynacheck.variables.exceptions import ExceptionVariable
 from dynacheck.variables.tracebacks import Place
 
 
-def _goes_on(inst: Instruction) -> bool:
+def goes_on(inst: Instruction) -> bool:
     """Whether an instruction raises on what was raised before, which leaves no entry in the traceback."""
     return inst.opname == "RERAISE" or (inst.opname == "RAISE_VARARGS" and inst.arg == 0)
 
@@ -31,7 +31,7 @@ def unwind(tx: Machine, inst: Instruction, observed: ObservedException) -> bool:
     if isinstance(exception, ExceptionVariable):
         if not exception.was_raised:
             exceptions.raised(tx, exception)  # by a slot: chain it to the one being handled
-        if not _goes_on(inst) and not is_engine(tx.decoded.code.co_filename):
+        if not goes_on(inst) and not is_engine(tx.decoded.code.co_filename):
             exception.passed(tx, Place(tx.decoded.code, inst))
     handler = inst.handler
     if handler is None:

@@ -81,7 +81,7 @@ def _left_alone(func: FunctionType, args: tuple[Any, ...], state: _C.CodeState) 
         _tell_left_alone(code, reasons.DISABLED, what=func.__qualname__)
         return True
     if why is not None:
-        state.skip = True
+        state.skip = skip.why_file_listed(code.co_filename) is None  # for good, whatever the settings
         _tell_left_alone(code, reasons.SKIP_FILE, file=code.co_filename, what=why)
         return True
     return False

@@ -179,6 +179,8 @@ class Miss:
             reason, message, stack = record.split
             message = in_words(message, self.code)
             told.append(events.GraphBroke(self.id, ref, reason.id, message, reason.hint, stack, call=call))
+        for sentence, lines in done.cautions.items():
+            told.append(events.Cautioned(ref, sentence, user_stack(lines), call=call))
         if not record.counted:
             reason = reasons.NO_TENSOR_OPERATIONS
             told.append(events.FrameSkipped(ref, reason.id, reason.message(), call=call))

@@ -25,6 +25,7 @@ from dynacheck.translate.resume import (
 )
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.variables.base import GraphBreak, VariableTracker
+from dynacheck.variables.carried import is_carried
 from dynacheck.variables.contexts import ContextVariable
 from dynacheck.variables.finalizers import watched
 from dynacheck.variables.namespaces import LOCALS
@@ -311,7 +312,9 @@ class Split:
         live = {*liveness(frame.code).locals(index), *self.held}
         kept = tuple(n for n in names if n in live)
         blocks = tuple(sorted(exits))
-        layout = ResumeLayout(depth, kept, nulls, blocks)
+        carried: list[str | int] = [i for i, value in enumerate(lower) if is_carried(frame, value)]
+        carried += [name for name in kept if is_carried(frame, frame.locals[name])]
+        layout = ResumeLayout(depth, kept, nulls, blocks, tuple(carried))
         resume = resume_code(frame.code, index, layout)
         enters = []
         for position in blocks:

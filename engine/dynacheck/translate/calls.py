@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import types
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
@@ -14,7 +15,16 @@ from torch import nn
 from dynacheck import interop, reasons
 from dynacheck.guards import CodeIs, Is
 from dynacheck.handlers import annotations as annotation_handlers
-from dynacheck.handlers import numpy_, registry, rules, skip, torch_operators, torch_overrides, torch_tensors
+from dynacheck.handlers import (
+    collections_,
+    numpy_,
+    registry,
+    rules,
+    skip,
+    torch_operators,
+    torch_overrides,
+    torch_tensors,
+)
 from dynacheck.handlers.decorating import decorated
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, type_lookup
 from dynacheck.translate.arguments import bind_arguments
@@ -22,6 +32,7 @@ from dynacheck.translate.leaving import read_constant
 from dynacheck.translate.tracing import Tracing
 from dynacheck.variables import abstract, exceptions, families
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
+from dynacheck.variables.callables import CachedFunctionVariable
 from dynacheck.variables.classes import ClassVariable
 from dynacheck.variables.finalizers import note_instance
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
@@ -51,7 +62,11 @@ class Calls(Tracing):
         args: Sequence[VariableTracker],
         kwargs: dict[str, VariableTracker] | None = None,
     ) -> VariableTracker:
-        return fn.realize(self).tp_call(self, list(args), kwargs or {})
+        fn = fn.realize(self)
+        if isinstance(fn, CachedFunctionVariable):
+            sentence = f"`{fn.describe()}` is called each time: its functools.lru_cache is passed over."
+            self.attempt.cautions.setdefault(sentence, self.stack_lines())
+        return fn.tp_call(self, list(args), kwargs or {})
 
     def call_python(
         self, fn: Callable[..., Any], *args: VariableTracker, **kwargs: VariableTracker
@@ -120,8 +135,19 @@ class Calls(Tracing):
             return self.call_class(fn, args, kwargs)
         why = skip.why_skipped(value)
         if why is not None and getattr(value, "__module__", None) not in _OPERATORS:
-            self.break_(reasons.SKIPPED_CALL, call=fn.describe(), why=why)
+            self.break_(reasons.SKIPPED_CALL, call=fn.describe(), why=why + self._called_by())
         self.break_(reasons.UNKNOWN_CALL, what=fn.describe())
+
+    def _called_by(self) -> str:
+        """What of a library the user's line has called, where the running frame is inside of it."""
+        frames = [
+            *itertools.takewhile(
+                lambda f: skip.is_library_file(f.code.co_filename), self.attempt.frames[::-1]
+            )
+        ]
+        return (
+            f"; `{frames[-1].globals['__name__']}.{frames[-1].code.co_qualname}` calls it" if frames else ""
+        )
 
     def call_function(
         self, fn: UserFunctionVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
@@ -246,6 +272,10 @@ class Calls(Tracing):
         )
         if found is not None:
             return found
+        if isinstance(owner, UserObjectVariable):
+            hooked = collections_.by_items(owner.cls, raw)
+            if hooked is not None:
+                return self.call_python(hooked, owner, *args, **kwargs)
         target = owner.base or owner if isinstance(owner, UserObjectVariable) else owner
         method: Callable[..., VariableTracker] | None = getattr(target, "call_method", None)
         if method is not None:

@@ -22,7 +22,7 @@ from dynacheck.bytecode.instruction import Instruction
 from dynacheck.guards import Absent, NotAbsent
 from dynacheck.handlers import skip
 from dynacheck.opcodes import table as opcode_table
-from dynacheck.opcodes.unwind import unwind
+from dynacheck.opcodes.unwind import goes_on, unwind
 from dynacheck.sources import CAttr, Local, Node, UserLine, type_lookup
 from dynacheck.translate.calls import Calls
 from dynacheck.translate.letting_go import let_go, raised
@@ -146,9 +146,7 @@ class Frame(Calls):
                     if MADE in state and row.lets_go:
                         let_go(self)
             except ObservedException as observed:
-                if not observed.stack:
-                    observed.stack = self.stack_lines()
-                caught = unwind(self, inst, observed)
+                caught = self._unwind(inst, observed)
                 if MADE in state:
                     raised(self, observed, caught)
                 if not caught:
@@ -190,7 +188,7 @@ class Frame(Calls):
                         let_go(self)
             except ObservedException as observed:
                 try:
-                    caught = unwind(self, inst, observed)
+                    caught = self._unwind(inst, observed)
                     if caught and MADE in attempt.state:
                         raised(self, observed, caught)
                 except GraphBreak as broke:
@@ -201,6 +199,15 @@ class Frame(Calls):
                 self._broken(inst, broke)
             if self.done:
                 return "return", self.result
+
+    def _unwind(self, inst: Instruction, observed: ObservedException) -> bool:
+        """Go to the handler, if there is one; what is raised again keeps the place where it was raised first."""
+        exception = observed.exception
+        if isinstance(exception, exceptions.ExceptionVariable):
+            if goes_on(inst):
+                observed.stack = observed.stack or exception.stack
+            exception.stack = observed.stack = observed.stack or self.stack_lines()
+        return unwind(self, inst, observed)
 
     def _uncaught(self, observed: ObservedException) -> NoReturn:
         """The frame ends by raising: it runs as it is, as with torch, which records a break at the place, though not
@@ -474,14 +481,14 @@ class Frame(Calls):
     def covered(self) -> bool:
         return bool(self.decoded.handlers(self.inst.index))
 
-    def catches(self) -> bool:
+    def catches(self, anything: bool = False) -> bool:
         if not self.covered():
             return False
         index = self.inst.index
         if self._blocks is None or self._blocks[0] != index:
             self._blocks = index, blocks(self.decoded, index)
         return any(
-            (block.kind is BlockKind.EXCEPT and may_catch(self, self.decoded, block.handler))
+            (block.kind is BlockKind.EXCEPT and may_catch(self, self.decoded, block.handler, anything))
             or (block.kind is BlockKind.WITH and may_swallow(self, self.stack[block.exit_position]))
             for block in self._blocks[1]
         )

@@ -38,6 +38,8 @@ class ResumeLayout:
     """Stack positions that hold NULL: made anew, not passed."""
     blocks: tuple[int, ...] = ()
     """Stack positions of the exits of `with` blocks to enter again, outermost first."""
+    carried: tuple[str | int, ...] = ()
+    """Locals, by name, and stack positions that hold iterators whose place is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Origin:
     """Stack positions of its stack arguments, there."""
     depth: int = 0
     """Stack depth there."""
+    carried: frozenset[str] = frozenset()
+    """Arguments that hold iterators whose place was known where the frame was split."""
 
     @property
     def code(self) -> CodeType | None:
@@ -161,7 +165,8 @@ def why_not_resumable(code: CodeType, index: int) -> str | None:
 def resume_code(parent: CodeType, index: int, layout: ResumeLayout) -> ResumeCode:
     """Return the code that runs the rest of a frame from an instruction on: one object per place and layout.
 
-    The code of a resume function of a resume function is made from the original function's.
+    The code of a resume function of a resume function is the original function's: ways that lead to one place
+    share what is compiled behind it, as with torch.
 
     Args:
         parent: the code object that is split; may be a resume code.
@@ -169,23 +174,23 @@ def resume_code(parent: CodeType, index: int, layout: ResumeLayout) -> ResumeCod
         layout: what the frame holds there.
 
     Returns:
-        The resume code; the same object for the same parent object, index and layout.
+        The resume code; the same object for the same original, index there and layout.
 
     Raises:
         ValueError: no resume function can start there, or the layout doesn't fit the code.
     """
-    made = _resumes.get(parent)
+    why = why_not_resumable(parent, index)
+    if why is not None:
+        raise ValueError(f"{parent.co_qualname} can't be resumed at instruction {index}: {why}")
+    original, at = attribute(parent, index)
+    assert at is not None
+    made = _resumes.get(original)
     if made is None:
         made = {}
-        _resumes.set(parent, made)
-    found = made.get((index, layout))
+        _resumes.set(original, made)
+    found = made.get((at, layout))
     if found is None:
-        why = why_not_resumable(parent, index)
-        if why is not None:
-            raise ValueError(f"{parent.co_qualname} can't be resumed at instruction {index}: {why}")
-        original, at = attribute(parent, index)
-        assert at is not None
-        found = made[index, layout] = _Maker(original, at, layout).make()
+        found = made[at, layout] = _Maker(original, at, layout).make()
     return found
 
 
@@ -300,9 +305,21 @@ class _Maker:
         )
         indexes = (None,) * len(start) + tuple(op.origin for op in builder.ops)
         _origins.set(
-            code, Origin(weakref.ref(self.original), indexes, self.index, self.stack, self.layout.depth)
+            code,
+            Origin(
+                weakref.ref(self.original),
+                indexes,
+                self.index,
+                self.stack,
+                self.layout.depth,
+                frozenset(map(self.argument, self.layout.carried)),
+            ),
         )
         return ResumeCode(code, self.layout, self.index, self.leading, self.stack, self.locals)
+
+    def argument(self, held: str | int) -> str:
+        """The argument for a local or a stack position."""
+        return held if isinstance(held, str) else f"___stack{self.stack.index(held)}"
 
     def land(self) -> None:
         """Put a NOP with the same handler before the first instruction.

@@ -55,13 +55,14 @@ def may_swallow(tx: Tracer, leave: VariableTracker) -> bool:
     return found
 
 
-def may_catch(tx: Machine, decoded: DecodedCode, handler: Handler) -> bool:
+def may_catch(tx: Machine, decoded: DecodedCode, handler: Handler, anything: bool) -> bool:
     """Whether the clauses of a `try` may catch what an operator raises because of its tensors' values.
 
     Args:
         tx: the frame.
         decoded: its code.
         handler: that of the `try`.
+        anything: the operator isn't torch's: also what else says that something isn't there.
     """
     names = caught_globals(decoded, handler)
     if names is None:
@@ -70,7 +71,7 @@ def may_catch(tx: Machine, decoded: DecodedCode, handler: Handler) -> bool:
         caught = [abstract.python_object(tx.load_global(name).realize(tx)) for name in names]
     except ObservedException:  # a name that isn't there matters only once something is raised
         return True
-    return not all(isinstance(cls, type) and issubclass(cls, _NEVER_FOR_VALUES) for cls in caught)
+    return anything or not all(isinstance(cls, type) and issubclass(cls, _NEVER_FOR_VALUES) for cls in caught)
 
 
 def returns_nothing(code: CodeType) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 import torch
 
 from dynacheck import reasons
-from dynacheck.graph.behaviour import may_raise, note_hidden_writes, writes_so_far
+from dynacheck.graph.behaviour import is_torchs, may_raise, note_hidden_writes, writes_so_far
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, Oracle, UnsupportedOperator
 from dynacheck.graph.recorder import Escaped, GraphRecorder
@@ -89,7 +89,7 @@ class Attempt:
         self.cells: dict[int, CellVariable] = {}
         self.frames: list[Tracing] = []  # running frames, outermost first
         self.modules: list[tuple[str, Any]] = []  # entered nn.Modules: (path, class)
-        self.warnings: list[Any] = []
+        self.cautions: dict[str, tuple[UserLine, ...]] = {}  # sentences, each with where it holds first
         self.state: dict[Any, Any] = {}
         self.function_modes: list[VariableTracker] = []  # torch function modes that the frame has entered
         self.outside: frozenset[int] | None = (
@@ -425,7 +425,8 @@ class Tracing(Tracer):
         graph = self.attempt.graph
         if graph.caught and not risky:
             return
-        if not any(frame.catches() for frame in self.attempt.frames):
+        anything = not is_torchs(target)
+        if not any(frame.catches(anything) for frame in self.attempt.frames):
             return
         graph.caught = True
         if risky and graph.changes_state():
@@ -437,8 +438,8 @@ class Tracing(Tracer):
             return None
         return lambda: {path: (path, cls) for path, cls in modules}
 
-    def catches(self) -> bool:
-        """Whether an exception raised in the frame now may be caught by the frame."""
+    def catches(self, anything: bool = False) -> bool:
+        """Whether what an operator raises now may be caught by the frame; one of the user's may raise anything."""
         raise NotImplementedError
 
     def covered(self) -> bool:

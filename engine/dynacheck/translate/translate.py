@@ -25,10 +25,12 @@ from dynacheck.translate.breaks import Split
 from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame
 from dynacheck.translate.leaving import look_at, read_what_is_built
+from dynacheck.translate.resume import origin
 from dynacheck.translate.signals import Restart, SkipFrame, Speculation
 from dynacheck.translate.spelling import in_words
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
+from dynacheck.variables.carried import CARRIED
 from dynacheck.variables.wrap import look_at_kind
 from dynacheck.versions import torch_since
 
@@ -71,6 +73,7 @@ class Translation:
         graph: the graph; None if it computes nothing.
         broke: the break at which the frame is split, or None.
         root: the trie of the frame's values.
+        cautions: what else there is to tell, and where.
     """
 
     kind: str
@@ -79,7 +82,7 @@ class Translation:
     graph: CapturedGraph | None = None
     broke: GraphBreak | None = None
     root: Root | None = None
-    lines: list[UserLine] = field(default_factory=list)
+    cautions: dict[str, tuple[UserLine, ...]] = field(default_factory=dict)
 
 
 def translate(request: TranslateRequest) -> Translation:
@@ -211,7 +214,8 @@ def _finished(
     extra = _size_guards(env, frame.code)
     _guard_presence(attempt.root, frame.line())
     guards = build_program(attempt.root, ambient, capture, extra, frame.line())
-    return Translation("entry", guards, code, None if graph.is_empty else graph, broke, attempt.root)
+    kept = None if graph.is_empty else graph
+    return Translation("entry", guards, code, kept, broke, attempt.root, attempt.cautions)
 
 
 def computes(attempt: Attempt, was_plain: bool) -> bool:
@@ -289,6 +293,8 @@ def _broken(installed: Installed, values: list[Any]) -> str:
 def root_frame(attempt: Attempt, request: TranslateRequest) -> Frame:
     """The frame that the hook handed in, with its arguments as lazy locals."""
     func = request.func
+    came = origin(func.__code__)
+    attempt.state[CARRIED] = frozenset() if came is None else came.carried
     frame = Frame(attempt, func.__code__, {}, func.__globals__, None)
     for index, name in enumerate(frame.decoded.argument_names):
         frame.locals[name] = frame.wrap(attempt.root.local(name, index))

@@ -370,13 +370,13 @@ def not_(tx: Tracer, v: VariableTracker) -> VariableTracker:
 def get_iter(tx: Tracer, v: VariableTracker) -> VariableTracker:
     """`iter(v)`: `__iter__`, else the sequence protocol."""
     value = v.realize(tx)
-    raw = special(tx, value, "__iter__")
-    if raw is ABSENT and has(tx, value, "__getitem__") and dict not in value.get_type().__mro__:
-        sequence: VariableTracker = tx.sequence_iterator(value)
-        return sequence
-    if raw is ABSENT or raw is None:
+    if not is_iterable(tx, value):
         tx.raise_(TypeError, f"'{name_of(value)}' object is not iterable")
-    found = value.tp_iter(tx).realize(tx)
+    cls = value.get_type()
+    if value.node is not None and cls.__module__ in ("builtins", "itertools") and has(tx, value, "__next__"):
+        return value  # C code's iterators are their own
+    by_items = special(tx, value, "__iter__") is ABSENT
+    found: VariableTracker = (tx.sequence_iterator(value) if by_items else value.tp_iter(tx)).realize(tx)
     if not has(tx, found, "__next__"):
         tx.raise_(TypeError, f"iter() returned non-iterator of type '{name_of(found)}'")
     return found

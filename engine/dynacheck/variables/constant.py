@@ -235,7 +235,10 @@ class ConstantVariable(VariableTracker):
         if type_lookup(type(self.value), "__iter__") is ABSENT:
             tx.raise_(TypeError, f"{type(self.value).__name__!r} object is not iterable")
         if type(self.value) not in SCALAR_TYPES:
-            self.unmodelled(tx, "iteration")
+            found = self._users_method(tx, "__iter__")
+            if found is None and not isinstance(self.value, enum.Flag):
+                self.unmodelled(tx, "iteration")
+            return tx.constant(tuple(self.value)).tp_iter(tx) if found is None else found
         return IndexIterator(self, type(iter(self.value)))
 
     def tp_call(

@@ -370,10 +370,13 @@ def filters_restored() -> None:
 class CatchWarningsVariable(ContextVariable):
     """`warnings.catch_warnings()` without arguments: changing filters inside of it breaks, which gives the frame up."""
 
-    __slots__ = ()
+    __slots__ = ("entered",)
     restorable = False
 
     def enter(self, tx: Tracer) -> VariableTracker:
+        if getattr(self, "entered", False):
+            tx.raise_(RuntimeError, "Cannot enter catch_warnings() twice")
+        self.entered = True
         tx.effects.defer(filters_restored)
         return tx.constant(None)
 

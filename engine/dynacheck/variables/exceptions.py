@@ -57,7 +57,7 @@ class ExceptionVariable(UserObjectVariable):
     sourced exception the rest is read through its node. `attrs` is the instance dict, as for any object.
     """
 
-    __slots__ = ("builtin", "given", "init", "init_kwargs", "new_args")
+    __slots__ = ("builtin", "given", "init", "init_kwargs", "new_args", "stack")
 
     def __init__(
         self, cls: type, args: Sequence[VariableTracker] = (), value: Any = None, node: Node | None = None
@@ -69,6 +69,8 @@ class ExceptionVariable(UserObjectVariable):
         self.new_args: tuple[VariableTracker, ...] = tuple(args)
         self.init: tuple[VariableTracker, ...] | None = None
         self.init_kwargs: dict[str, VariableTracker] = {}
+        self.stack: tuple[Any, ...] = ()
+        """The user's lines where it was raised last; what raises it again behind a handler goes on from there."""
         if node is None:
             self.builtin["args"] = self.given["args"] = TupleVariable(list(args))
 

@@ -20,6 +20,7 @@ from dynacheck.sources import instance_dict as raw_instance_dict
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.callables import CachedFunctionVariable, PartialVariable
+from dynacheck.variables.carried import BACKWARD, FORWARD, CarriedIterator
 from dynacheck.variables.classes import SuperVariable
 from dynacheck.variables.contexts import (
     AttentionKernels,
@@ -44,7 +45,7 @@ from dynacheck.variables.sequences import ListVariable, SizeVariable, TupleVaria
 from dynacheck.variables.sets import FrozenSetVariable, SetVariable
 from dynacheck.variables.slices import RangeVariable, SliceVariable
 from dynacheck.variables.tensor import TensorVariable
-from dynacheck.variables.wrap import wraps
+from dynacheck.variables.wrap import wrap_user_object, wraps
 
 _LENGTHY: Final[dict[type, type[Any]]] = {
     list: ListVariable, tuple: TupleVariable, torch.Size: SizeVariable, dict: DictVariable,
@@ -135,6 +136,11 @@ def wrap_attention_kernels(tx: Tracer, node: Node, value: AttentionKernels) -> V
 def wrap_profiler_scope(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, TypeIs(type(value)))
     return NullContextVariable(type(value), None, node, scope=True)
+
+
+@wraps(*FORWARD, BACKWARD)
+def wrap_iterator(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    return CarriedIterator.wrap(tx, node, value) or wrap_user_object(tx, node, value)
 
 
 @wraps(weakref.ref)

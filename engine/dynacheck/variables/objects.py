@@ -315,11 +315,10 @@ class UserObjectVariable(VariableTracker):
                 setter = tx.property_setter(node, raw, "fset" if value is not None else "fdel")
                 tx.call(setter, [self] + ([] if value is None else [value]))
                 return
-            hook = type_lookup(type(raw), "__set__")
-            if isinstance(hook, types.FunctionType) and value is not None:
-                tx.call(
-                    tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__set__"))), [tx.wrap(node), self, value]
-                )
+            hook = "__delete__" if value is None else "__set__"
+            if isinstance(type_lookup(type(raw), hook), types.FunctionType):
+                method = tx.wrap(tx.class_node(type(raw)).child(TypeAttr(hook)))
+                tx.call(method, [tx.wrap(node), self, *([] if value is None else [value])])
                 return
             tx.break_(UNKNOWN_OPERATION, operation=f"writing the attribute {name!r}", what=self.describe())
         if isinstance(raw, types.MemberDescriptorType) and "__slots__" not in raw.__objclass__.__dict__:
@@ -442,11 +441,12 @@ class UserObjectVariable(VariableTracker):
         """The builtin base's `__getitem__`; a dict asks the class's `__missing__`."""
         assert self.base is not None
         lookup = getattr(self.base, "lookup", None)
-        missing = None if lookup is None else self.method(tx, "__missing__")
-        if lookup is None or missing is None or not isinstance(missing, BoundMethodVariable):
+        if lookup is None or type_lookup(self.cls, "__missing__") is ABSENT:
             return self.base.mp_subscript(tx, key)
         found: VariableTracker | None = lookup(tx, key)
-        return tx.call(missing, [key]) if found is None else found
+        if found is None and isinstance(type_lookup(self.cls, "__missing__"), types.FunctionType):
+            return tx.call(self.tp_getattro(tx, "__missing__"), [key])
+        return tx.call_named_method(self, "__missing__", [key], {}) if found is None else found
 
     def mp_ass_subscript(self, tx: Tracer, key: VariableTracker, value: VariableTracker | None) -> None:
         args = [key] if value is None else [key, value]

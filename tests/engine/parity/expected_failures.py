@@ -40,6 +40,14 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
         "what operators warn of inside of the block belongs in its list: it isn't entered in a trace",
         {"graphs": 0, "entries": 0},
     ),
+    "walrus_in_comprehensions": (
+        "torch breaks where a comprehension binds a cell of the frame around it",
+        {"graphs": 1, "places": frozenset(), "entries": 1},
+    ),
+    "class_with_a_calling_metaclass": (
+        "torch passes over a metaclass's __call__, and gives the frame up where what it stores is missing",
+        {"graphs": 1, "recompiles": 0, "entries": 2},
+    ),
     "first_in_dispatch_mode": ("a call under a mode doesn't leave the function eager for good", {}),
     "batch_mode_around_a_break": UNDER_MODE,
     "mode_prints": UNDER_MODE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import OrderedDict, namedtuple
 from types import SimpleNamespace
 
@@ -89,6 +90,42 @@ def test_a_first_call_under_a_mode_does_not_make_it_eager_for_good(backend, seen
     assert len(backend) == 1
     assert [c.outcome for c in seen.calls] == ["eager", "miss"]
     assert seen.skipped[0].reason == "DC306"
+
+
+def test_modules_that_the_user_lists(backend, seen, tmp_path, monkeypatch, x):
+    (tmp_path / "listed_pack").mkdir()
+    for name in ("listed_pack/__init__", "listed_pack/inner", "listed_alone", "listed_not"):
+        (tmp_path / f"{name}.py").write_text("def double(x):\n    y = x * 2\n    return y + 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    names = ("listed_pack", "listed_pack.inner", "listed_alone", "listed_not")
+    one, inner, alone, other = (importlib.import_module(name) for name in names)
+
+    def f(x):
+        y = x + 1
+        return alone.double(inner.double(other.double(y))) + one.double(y)
+
+    compiled = dynacheck.compile(f, backend=backend)
+    with dynacheck.configured(skip_modules="listed_pack, listed_alone"):
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), f(x))
+    assert len(seen.graph_breaks) == 1 and {b.reason for b in seen.graph_breaks} == {"DC106"}
+    assert "the module listed_pack, which skip_modules lists" in seen.graph_breaks[0].message
+    assert len(backend) == 2  # up to the first call, and what goes on behind the last
+    for module in (one, inner, alone):
+        assert dynacheck.cache_entries(module.double) == ()
+    assert sorted(s.file.rpartition("/")[2] for s in seen.left_alone) == [
+        "__init__.py",
+        "inner.py",
+        "listed_alone.py",
+    ]
+    assert {s.reason for s in seen.left_alone} == {"DC303"}
+    torch.testing.assert_close(compiled(x), f(x))
+    assert len(backend) == 3 and len(backend.graphs[-1].graph.nodes) > 10  # not listed any more: one graph
+    with (
+        dynacheck.configured(skip_modules="listed_not"),
+        pytest.raises(dynacheck.Unsupported, match="listed_not"),
+    ):
+        dynacheck.compile(f, backend=backend, fullgraph=True)(x)
 
 
 def test_whether_a_frame_concerns_tensors():

@@ -5,6 +5,7 @@ import collections.abc
 import dataclasses
 import enum
 import functools
+import os
 import typing
 import warnings
 
@@ -378,6 +379,56 @@ def _fresh():
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name):
     check("", "", PROGRAMS[name], EXTRA)
+
+
+def test_a_cache_that_is_passed_over_is_told():
+    counted = []
+
+    @functools.lru_cache(maxsize=2)
+    def table(n):
+        counted.append(n)
+        return n * 2
+
+    def fn(x):
+        return x * table(3) + table(3)
+
+    with dynacheck.observe() as report:
+        assert dynacheck.compile(fn, backend="eager", fullgraph=True)(torch.ones(1)).tolist() == [12]
+    assert table.cache_info().currsize == 0 and counted == [3, 3]
+    assert len(report.cautions) == 1 and "table` is called each time" in report.cautions[0]
+    (told,) = [event for event in report.events if isinstance(event, dynacheck.events.Cautioned)]
+    assert (told.code.name, told.stack[-1].text) == ("fn", "return x * table(3) + table(3)")
+
+
+def test_a_context_that_is_entered_twice():
+    def fn(x):
+        context = warnings.catch_warnings()
+        with context:
+            y = x + 1
+        try:
+            with context:
+                y = y + 1
+        except RuntimeError as error:
+            return y, str(error)
+
+    compiled = dynacheck.compile(fn, backend="eager", fullgraph=True)
+    assert repr(compiled(torch.ones(1))) == repr(fn(torch.ones(1)))
+
+
+def test_what_of_a_library_breaks_is_told_with_what_the_user_called():
+    def fn(x):
+        y = x + 1
+        os.environ["DYNACHECK_TESTS"] = "1"
+        return y + 1
+
+    try:
+        with dynacheck.observe() as report:
+            dynacheck.compile(fn, backend="eager")(torch.ones(1))
+    finally:
+        del os.environ["DYNACHECK_TESTS"]
+    (broke,) = report.graph_breaks
+    assert "putenv" in broke.message and "`os._Environ.__setitem__` calls it" in broke.message
+    assert (broke.line, broke.text) == (fn.__code__.co_firstlineno + 2, 'os.environ["DYNACHECK_TESTS"] = "1"')
 
 
 def test_warning_splits_the_frame_and_is_given_on_every_call():

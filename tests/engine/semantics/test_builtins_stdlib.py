@@ -1,6 +1,7 @@
 """More of the standard library and of classes over containers in compiled functions."""
 
 import abc
+import collections
 import functools
 import typing
 
@@ -85,6 +86,16 @@ class StrSub(str):
         return self.upper() + "!"
 
 
+class Numbered(collections.OrderedDict):
+    def __setitem__(self, key, value):
+        super().__setitem__(key, (value, len(self)))
+
+
+class Listing(collections.defaultdict):
+    def __setitem__(self, key, value):
+        super().__setitem__(key, (value, len(self)))
+
+
 class IntSub(int):
     def twice(self):
         return self * 2
@@ -94,7 +105,20 @@ def seven():
     return 7
 
 
-NAMES = ("Cached", "Tot", "PM", "Store", "Prop", "Gen", "Impl", "Base", "Slots", "seven")
+NAMES = (
+    "Cached",
+    "Tot",
+    "PM",
+    "Store",
+    "Prop",
+    "Gen",
+    "Impl",
+    "Base",
+    "Slots",
+    "Numbered",
+    "Listing",
+    "seven",
+)
 SCOPE = {**EXTRA, **{name: globals()[name] for name in NAMES}}
 
 PROGRAMS = {
@@ -226,6 +250,17 @@ PROGRAMS = {
         "d",
         "collections.OrderedDict(b=1,a=2)",
         "d['c']=x\nd.move_to_end('b')\nresult=list(d)",
+    ),
+    "hooks of ordered dicts": (
+        "",
+        "",
+        "o=Numbered([(1,2)],z=4)\no.update({5:x},r=3)\no.update([(7,8)])\n"
+        "result=list(o.items()),o.setdefault(1,5),o.setdefault('q',5),list(o.copy().items()),type(o.copy()) is Numbered",
+    ),
+    "hooks of default dicts": (
+        "d",
+        "Listing(list,a=1)",
+        "d['b']\nd.update(c=3)\nd.setdefault('q',x)\nresult=list(d.items()),d['new'],d.get('no')",
     ),
     "counter arg": (
         "c",
