@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynacheck.variables import finalizers
 from dynacheck.variables.base import ObservedException, VariableTracker
 
-if TYPE_CHECKING:
-    from dynacheck.translate.frame import Frame
 
-
-def _held(frame: Frame, raising: VariableTracker | None) -> Iterator[VariableTracker]:
+def _held(frame: Any, raising: VariableTracker | None) -> Iterator[VariableTracker]:
     attempt = frame.attempt
     for item in attempt.effects.items():
         yield from (item,) if isinstance(item, VariableTracker) else item.children()
@@ -27,7 +24,7 @@ def _held(frame: Frame, raising: VariableTracker | None) -> Iterator[VariableTra
             yield from running.held()
 
 
-def let_go(frame: Frame, raising: VariableTracker | None = None) -> None:
+def let_go(frame: Any, raising: VariableTracker | None = None) -> None:
     """Finalize what the running frames have let go of.
 
     Args:
@@ -38,7 +35,7 @@ def let_go(frame: Frame, raising: VariableTracker | None = None) -> None:
     finalizers.let_go(frame, frame.entered, lambda: _held(frame, raising), handling)
 
 
-def raised(frame: Frame, observed: ObservedException, caught: bool) -> None:
+def raised(frame: Any, observed: ObservedException, caught: bool) -> None:
     """The same where an exception cut the stack back; if it leaves the frame, its traceback holds the locals."""
     if not caught:
         frame.stack.clear()

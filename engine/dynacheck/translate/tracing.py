@@ -92,9 +92,8 @@ class Attempt:
         self.cautions: dict[str, tuple[UserLine, ...]] = {}  # sentences, each with where it holds first
         self.state: dict[Any, Any] = {}
         self.function_modes: list[VariableTracker] = []  # torch function modes that the frame has entered
-        self.outside: frozenset[int] | None = (
-            None  # in a function that may have no side effect: what it may not change
-        )
+        # in a function that may have no side effect: what it may not change
+        self.outside: frozenset[int] | None = None
 
     def release(self) -> None:
         """Let go of the frame and its values: the attempt is part of cycles, and would keep them until a collection."""
