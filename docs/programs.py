@@ -71,6 +71,18 @@ def symbolic_number():
     f(x)
 
 
+@_gives(reasons.BACKWARD_HOOKS)
+def backward_hooks():
+    layer = torch.nn.Linear(4, 4)
+    layer.register_full_backward_hook(lambda module, gradients, given: None)
+
+    @compiled
+    def f(x):
+        return layer(x).relu()
+
+    f(x.clone().requires_grad_())
+
+
 @_gives(reasons.IMPORT)
 def imported():
     @compiled

@@ -14,6 +14,7 @@ from pytest_dynacheck._isolation import Leak
 from pytest_dynacheck._verdict import Verdict
 from pytest_dynacheck._words import given_up
 
+_SIGNATURE = "arguments of the call"  # the detail of a change of these, as the engine has it
 _ROWS = (3, 10, 10_000)
 _STACK = (1, 4, 10_000)
 _CHANGES = (3, 8, 10_000)
@@ -156,6 +157,8 @@ def _one_row(record: Any) -> Any:
     if not record.changes:
         return record.cause
     source = record.changes[0].source
+    if record.changes[0].detail == _SIGNATURE:
+        return _code(record), _SIGNATURE
     own = next((part for part in source.split(", ") if part.startswith("self.")), source)
     return _code(record), source if record.changes[0].kind == "aliasing" else own
 
@@ -191,14 +194,14 @@ def _once(report: Any, record: Any, verbosity: int) -> list[str]:
     lines = [
         f"{_head(report, record)}: entry {record.entry}, {record.seconds * 1e3:.0f} ms{_at(report, record)}"
     ]
-    changes = record.changes if verbosity > 1 else _telling(record.changes)
+    changes = [(c, 0) for c in record.changes] if verbosity > 1 else _grouped(_telling(record.changes))
     shown = changes[: _CHANGES[verbosity]]
-    for change in shown:
-        lines += _diff(change, record)
+    for change, alike in shown:
+        lines += _diff(change, record, alike)
     if len(changes) > len(shown):
-        more = len(changes) - len(shown)
+        more = sum(1 + alike for _, alike in changes[len(shown) :])
         lines.append(f"  ... {more} more {'values differ' if more > 1 else 'value differs'} (-vv shows all)")
-    lines += [f"  hint: {shown[0].hint}"] if shown and shown[0].hint else []
+    lines += [f"  hint: {shown[0][0].hint}"] if shown and shown[0][0].hint else []
     if verbosity > 1:
         for number, others in enumerate(record.others):
             lines.append(f"  other entry {number + 1}:")
@@ -215,7 +218,8 @@ def _telling(changes: Sequence[Any]) -> Sequence[Any]:
     whole = first.kind in ("type", "identity", "presence", "code")
 
     def follows(change: Any) -> bool:
-        return whole and change.source.startswith((f"{first.source}.", f"{first.source}["))
+        below = whole and change.source.startswith((f"{first.source}.", f"{first.source}["))
+        return bool(below or (first.kind == change.kind == "presence" and change.detail == first.source))
 
     known = _known_sizes(changes)
     return [
@@ -228,6 +232,19 @@ def _telling(changes: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
+_OF_A_MODEL = ("training", "requires_grad", "dtype", "device", "hooks")
+
+
+def _grouped(changes: Sequence[Any]) -> list[tuple[Any, int]]:
+    """What changed alike told once, with how many more there are: items of a list, modules of a tree."""
+    groups: dict[Any, list[Any]] = {}
+    for change in changes:
+        place = "" if change.kind in _OF_A_MODEL else (_INDEX.sub("[]", change.source), change.detail)
+        groups.setdefault((change.kind, change.was, change.became, place), []).append(change)
+    return [(alike[0], len(alike) - 1) for alike in groups.values()]
+
+
+_INDEX = re.compile(r"\[\d+\]")
 _LOAD = re.compile(r"(?P<source>.+)\.(?P<what>size|stride)\(\)\[(?P<dim>\d+)\]")
 
 
@@ -298,9 +315,10 @@ def _other_assumptions(changes: Sequence[Any], record: Any) -> list[str]:
     return lines
 
 
-def _diff(change: Any, record: Any) -> list[str]:
+def _diff(change: Any, record: Any, alike: int) -> list[str]:
+    subject = f"{change.subject}, and {alike} more alike" if alike else change.subject
     return [
-        f"  {change.subject:<40} {_assumed(change, record)}".rstrip(),
+        f"  {subject:<40} {_assumed(change, record)}".rstrip(),
         f"-   {change.was}",
         f"+   {change.became}{', dynamic from now on' if change.varies else ''}",
     ]
@@ -318,11 +336,8 @@ def _again(report: Any, records: list[Any]) -> list[str]:
     ]
     hints: dict[str, None] = {}
     assumed = ""
-    for cause in dict.fromkeys(record.cause for record in records):
-        same = [record for record in records if record.cause == cause and record.changes]
+    for same in _histories(records):
         changes = [record.changes[0] for record in same]
-        if not changes:
-            continue
         history = report.history(same)
         note = f": {history.note}" if history.note else ""
         lines.append(f"  {changes[0].subject}: {values(history.values)}{note}")
@@ -333,6 +348,17 @@ def _again(report: Any, records: list[Any]) -> list[str]:
         found = [history.hint] if history.hint else [c.hint for c in reversed(changes) if c.hint]
         hints |= dict.fromkeys(found)
     return lines + [f"  hint: {hint}" for hint in list(hints)[:2]]
+
+
+def _histories(records: Sequence[Any]) -> list[list[Any]]:
+    """Recompiles by what decided: one value each, or one size of it."""
+    found: dict[Any, list[Any]] = {}
+    for record in records:
+        if record.changes:
+            first = record.changes[0]
+            part = first.detail if first.kind != "expression" else ""
+            found.setdefault(part if part == _SIGNATURE else (record.cause, part), []).append(record)
+    return list(found.values())
 
 
 def values(found: Sequence[str]) -> str:

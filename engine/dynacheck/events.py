@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+SIGNATURE = "arguments of the call"
+"""The detail of a change of `*args` or `**kwargs` of the frame itself: then and now are the arguments, in words."""
+
 
 class Named(str):
     """A value told by a name or a description instead of its repr: prints without quotes."""
@@ -92,6 +95,8 @@ class ChangeRow:
         guard: the guard as logs spell it.
         hint: what to do, or "".
         function: the line's function.
+        trait: of a tensor whose size differs: "grown" (the entry's own graph made it, longer than what it was given),
+            "owned" (a parameter or buffer), or "".
     """
 
     kind: str
@@ -106,6 +111,7 @@ class ChangeRow:
     guard: str = ""
     hint: str = ""
     function: str = ""
+    trait: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynacheck.events import ChangeRow, Named
+from dynacheck.events import SIGNATURE, ChangeRow, Named
 from dynacheck.records import Change, is_condition
 
 _BY_KIND = {
@@ -52,6 +52,16 @@ _CONTAINERS = {
 }
 
 
+_STATIC_CACHE = (
+    "the compiled function makes it longer on every call: use a static cache, made once for the greatest length and "
+    "written in place (transformers: StaticCache)"
+)
+_SEVERAL = 3
+_ALL_DYNAMIC = "several sizes vary: they are dynamic after one recompile, or from the start with dynamic=True"
+_SAME_ORDER = "the order of the keys is part of the compiled code: pass them in the same order"
+_COUNTED = "the compiled function counts it ({0}): count outside of it, or in a tensor"
+
+
 def varies_now(change: ChangeRow, guards: Collection[str]) -> bool:
     """Whether an entry takes a number as it comes that the entry before it had held to one value.
 
@@ -64,10 +74,17 @@ def varies_now(change: ChangeRow, guards: Collection[str]) -> bool:
     return number and not any(text.startswith(f"{change.path} == ") for text in guards)
 
 
-def hint_for(change: ChangeRow) -> str:
-    """One sentence on what to do about a failed guard; "" if there is nothing useful to say."""
+def hint_for(change: ChangeRow, others: Sequence[ChangeRow] = ()) -> str:
+    """One sentence on what to do about a failed guard; "" if there is nothing useful to say.
+
+    Args:
+        change: the guard.
+        others: all of the entry that failed.
+    """
     if change.hint:
         return change.hint
+    if change.trait == "grown":
+        return _STATIC_CACHE
     made = change.kind in ("size", "identity") or (
         change.kind == "value" and None in (change.then, change.now)
     )
@@ -77,7 +94,19 @@ def hint_for(change: ChangeRow) -> str:
             places = "lines " + ", ".join(map(str, lines)) if len(lines) > 1 else f"line {lines[0]}"
             return f"the compiled function rebuilds it ({places}): make it before the first call, for the largest input"
     if change.kind == "size":
-        return _size_hint(change)
+        varying = {(row.source, row.detail) for row in others if row.kind == "size" and type(row.then) is int}
+        several = len(varying) >= _SEVERAL
+        return (several and _size_hint(change) == _BY_KIND["size"] and _ALL_DYNAMIC) or _size_hint(change)
+    if (
+        change.kind == "keys"
+        and isinstance(change.then, list | tuple)
+        and isinstance(change.now, list | tuple)
+    ):
+        return (
+            _SAME_ORDER if sorted(change.then, key=str) == sorted(change.now, key=str) else _BY_KIND["keys"]
+        )
+    if change.detail == SIGNATURE:
+        return "each way of calling it is a graph of its own: pass the same arguments on every call"
     if change.kind == "length":
         return _CONTAINERS.get(change.detail.removeprefix("frozen"), _BY_KIND["length"])
     if change.kind == "presence" and change.source.endswith("]"):
@@ -112,6 +141,10 @@ def _value_hint(change: ChangeRow) -> str:
         return (
             "an optimizer's number is part of the compiled code: make it a tensor, e.g. lr=torch.tensor(0.1)"
         )
+    if kind is int and type(change.now) is int and not own and change.file:
+        lines = counted_at(change.file, change.source.rpartition(".")[2], change.now > change.then)
+        if lines and change.line:
+            return _COUNTED.format(("lines " if len(lines) > 1 else "line ") + ", ".join(map(str, lines)))
     if kind in (int, float):
         way_out = "pass it as a tensor"
         if own:
@@ -139,8 +172,11 @@ def _pinned(change: ChangeRow | Change) -> str:
 
 def _size_hint(change: ChangeRow) -> str:
     if {change.then, change.now} & {0, 1}:
-        return "sizes 0 and 1 have entries of their own, whatever is marked dynamic; don't call it with them"
-    if change.source.startswith("self."):
+        name, dim = change.source, change.detail.rpartition(" ")[2]
+        owned = change.trait == "owned" or not name.isidentifier() or not dim.isdecimal()
+        way_out = "don't call it with them" + ("" if owned else f", or mark_unbacked({name}, {dim})")
+        return f"sizes 0 and 1 have entries of their own, whatever is marked dynamic: {way_out}"
+    if change.trait == "owned" or change.source.startswith("self."):
         return "sizes of what a module owns are never dynamic: modules of other widths share its function's entries"
     if is_condition(change):
         return _pinned(change) or (
@@ -176,7 +212,9 @@ def history_of(changes: Sequence[Change]) -> History:
     values = (first.then, *(change.now for change in changes))
     note = _note(first, values)
     hint = _ALWAYS.get(note.partition(" ")[0], "")
-    if first.detail or (first.kind == "value" and first.source.startswith("self.")):
+    if (first.detail and first.detail != SIGNATURE) or (
+        first.kind == "value" and first.source.startswith("self.")
+    ):
         hint = ""
     if any(is_condition(change) and _pinned(change) == _ONE_SIZE_ONLY for change in changes):
         hint = _ONE_SIZE_ONLY  # that it becomes dynamic, as is said of the first change, doesn't help

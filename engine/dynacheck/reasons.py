@@ -204,6 +204,11 @@ IMPORT = Reason(
     "DC130", "import in the compiled function", "`{call}` is never traced ({why}).",
     "move the import to the top of the module", "Import failure",
 )  # fmt: skip
+BACKWARD_HOOKS = Reason(
+    "DC132", "module with backward hooks", "The backward hooks of {what} can't be traced.",
+    "hook a tensor instead (`Tensor.register_hook`), or call the module outside of the compiled function",
+    "Module-level backwards hooks require compiled autograd.",
+)  # fmt: skip
 UNCAUGHT_RAISE = Reason(
     "DC201", "the frame raises", "The frame ends by raising {what}.",
     "", "Observed exception",

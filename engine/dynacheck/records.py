@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynacheck import places
-from dynacheck.events import ChangeRow, Event, StackLine
+from dynacheck.events import SIGNATURE, ChangeRow, Event, StackLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,12 @@ class Change:
         source = self.source
         if self.kind == "expression":
             return str(self.then)
+        if self.detail == SIGNATURE:
+            return "the call's arguments"
         if self.kind in ("length", "hooks"):
             return f"len({source})"
+        if self.kind == "rank":
+            return f"{source}.dim()"
         if self.kind in ("keys", "type"):
             return f"{self.kind} of {source}"
         if self.kind in ("dtype", "device", "requires_grad", "layout"):
@@ -65,12 +69,16 @@ class Change:
     def was(self) -> str:
         """The assumed value as reports print it."""
         if self.kind == "expression":
-            return "holds"
+            return f"holds: {self.detail}" if self.detail else "holds"
+        if self.detail == SIGNATURE:
+            return str(self.then)
         return str(self.then) if is_condition(self) else _shown(self.kind, self.then)
 
     @property
     def became(self) -> str:
         """The value that came, as reports print it."""
+        if self.detail == SIGNATURE:
+            return str(self.now)
         return _shown(self.kind, self.now)
 
 

@@ -74,12 +74,6 @@ def narrow(x):
     return x * 3
 
 
-def signed(x):
-    if x.sum() > 0:
-        return x * 2
-    return x * 3
-
-
 pytestmark = pytest.mark.max_recompiles(0)
 
 
@@ -101,8 +95,15 @@ def test_a_batch_of_one():
 
 def test_sizes_that_were_equal():
     calls(clean, (4, 4), (4, 5), dynamic=True)
+"""
+BRANCH = """
+def signed(x):
+    if x.sum() > 0:
+        return x * 2
+    return x * 3
 
 
+@pytest.mark.max_recompiles(0)
 @pytest.mark.max_graph_breaks(0)
 def test_both_sides_of_a_branch():
     compiled = torch.compile(signed)
@@ -110,6 +111,118 @@ def test_both_sides_of_a_branch():
         compiled(torch.full((3,), value))
     for value in (1.0, -1.0):
         compiled(torch.full((4,), value))
+"""
+HINTS = """
+class Net(torch.nn.Module):
+    def __init__(self, **held):
+        super().__init__()
+        for name, value in held.items():
+            setattr(self, name, value)
+
+
+def calls(f, *arguments, **options):
+    compiled = torch.compile(f, **options)
+    for args in arguments:
+        compiled(*args)
+
+
+def ones(*shapes):
+    return [(torch.ones(shape),) for shape in shapes]
+
+
+pytestmark = pytest.mark.max_recompiles(0)
+
+
+def test_mark_dynamic():
+    calls(lambda x: x * 2, *ones((4, 3), (5, 3)))
+
+
+def test_dynamic_true():
+    calls(lambda x, y: x.sum() * y.sum(), (torch.ones(4, 3), torch.ones(2, 5)), (torch.ones(5, 4), torch.ones(3, 6)))
+
+
+def test_mark_unbacked():
+    calls(lambda x: x * 2, *ones((4, 3), (1, 3)))
+
+
+def test_buffer_instead_of_a_number():
+    class Scaled(Net):
+        def forward(self, x):
+            return x * self.scale
+
+    net = Scaled(scale=2)
+    compiled = torch.compile(net)
+    for net.scale in (2, 3):
+        compiled(X)
+
+
+def test_pad():
+    def f(x):
+        return x * 2 if x.shape[0] > 6 else x * 3
+
+    calls(f, *ones(4, 5, 9))
+
+
+def test_out_of_forward():
+    class Table(Net):
+        def forward(self, x):
+            if self.table is None:
+                self.table = torch.arange(4.0)
+            return x * self.table
+
+    calls(Table(table=None), (X,), (X,))
+
+
+def test_static_cache_of_a_module():
+    class Cached(Net):
+        def forward(self, x):
+            self.keys = torch.cat([self.keys, x])
+            return self.keys @ x.t()
+
+    calls(Cached(keys=torch.zeros(2, 3)), *ones((1, 3), (1, 3), (1, 3)))
+
+
+def test_static_cache_that_is_handed_on():
+    compiled = torch.compile(lambda x, past: [torch.cat([t, x]) for t in past])
+    past = [torch.zeros(2, 3), torch.zeros(2, 3)]
+    for _ in range(4):
+        past = compiled(torch.ones(1, 3), past)
+
+
+def test_collect_outside():
+    kept = []
+    calls(lambda x: kept.append(x * 2), (X,), (X,), (X,))
+
+
+def test_index():
+    calls(lambda x, i: x[i] * 2, (X, torch.tensor(0)), (X, torch.tensor(1)))
+
+
+def test_order_of_keys():
+    x = torch.ones(3)
+    calls(lambda batch: [v * 2 for v in batch.values()], ({"a": x, "b": x},), ({"b": x, "a": x},))
+
+
+def test_arguments():
+    def f(*args, **named):
+        return args[0] * len(args) * len(named)
+
+    compiled = torch.compile(f)
+    compiled(X)
+    compiled(X, a=1)
+    compiled(X, X, b=1)
+
+
+def test_modes():
+    net = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.Sequential(torch.nn.Dropout()))
+    compiled = torch.compile(net)
+    compiled(X)
+    net.eval()
+    compiled(X)
+
+
+def test_width_of_a_module():
+    calls(lambda x, m: m(x), *((torch.ones(2, 3), torch.nn.Linear(3, n)) for n in (4, 5)))
 """
 RUNS = {
     "plain": ((), {}),
@@ -160,10 +273,15 @@ def test_golden_run(project, monkeypatch, name):
     golden_files.compare(f"runs/{name}", steady(result.stdout.str()))
 
 
-def test_golden_sizes(project, monkeypatch):
+SUITES = {"sizes": (SIZES, "--tb=short"), "branch": (BRANCH, "-v"), "hints": (HINTS, "--tb=short")}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_golden_reports_of(project, monkeypatch, name):
+    text, option = SUITES[name]
     _on_a_desk(monkeypatch)
-    result = project.run("-p", "no:asyncio", "--tb=short", text=SIZES)
-    golden_files.compare("runs/sizes", steady(result.stdout.str()))
+    result = project.run("-p", "no:asyncio", option, text=text)
+    golden_files.compare(f"runs/{name}", steady(result.stdout.str()))
 
 
 @pytest.mark.parametrize("page", ["help", "markers", "fixtures"])

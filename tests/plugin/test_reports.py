@@ -176,7 +176,7 @@ def test_a_batch_of_one(project):
           x (size of dim 0): 4, 3, 1
           assumed at programs.py:6  return torch.relu(x) + 1
           then 2 <= x.size()[0]  assumed at programs.py:6  return torch.relu(x) + 1
-          hint: sizes 0 and 1 have entries of their own, whatever is marked dynamic; don't call it with them
+          hint: sizes 0 and 1 have entries of their own, whatever is marked dynamic: don't call it with them, or mark_unbacked(x, 0)
           hint: a size that varies is dynamic after one recompile, or from the start with mark_dynamic
           allow with: recompile:size:x@programs.py:clean
         """,
@@ -262,7 +262,7 @@ def test_equal_sizes_were_assumed_by_the_call_that_had_them(project):
         -- dynacheck: 1 recompile --
         clean (programs.py:5) compiled again: entry 1, N ms, triggered at test_it.py:7
           x.size()[1] == x.size()[0]               assumed at test_it.py:6  f(torch.ones(4, 4))
-        -   holds
+        -   holds: 4 == 4
         +   x.size()[1] is 6, x.size()[0] is 4
           hint: the sizes were equal in the first call and are taken to stay equal: warm up with different ones
           allow with: recompile:expression:x@programs.py:clean

@@ -12,7 +12,7 @@
     X(TYPEATTR) X(SLOTATTR) X(CATTR) X(CELL) X(REFERENT) X(ITEM) X(KEY) X(KEYAT) X(VALUEAT) X(CONVERTED)
 #define DC_OPS(X) \
     X(TYPE) X(IS) X(VALUE) X(LENGTH) X(KEYS) X(SET) X(HASKEY) X(ABSENT) X(PRESENT) X(CODE) X(TENSOR) X(MARKS) \
-    X(PYCHECK) X(SAME) X(DISTINCT) X(EXPRESSION) X(OVERLAP) X(AMBIENT)
+    X(NUMBER) X(PYCHECK) X(SAME) X(DISTINCT) X(EXPRESSION) X(OVERLAP) X(AMBIENT)
 /* clang-format on */
 
 #define DC_AS_ACCESSOR(name) ACC_##name,
@@ -295,6 +295,9 @@ static inline int tensor_unchanged(const TensorSpec *spec, PyObject *v) {
 int tensor_matches(TensorSpec *spec, PyObject *value);
 int has_marks(PyObject *marks, PyObject *dict);
 int marks_match(PyObject *marks, PyObject *tensor);
+
+/* Does a tensor of memory hold this one integer? 2: only Python can tell. */
+int number_matches(int64_t number, PyObject *tensor);
 #define READ_GLOBAL 10 /* the signature of a read of an entry of a dict, by identity */
 int ambient_matches(const AmbientRead *r);
 int torch_functions_off(void); /* the state to hand to torch_functions_back, or -1: nothing to do */

@@ -203,6 +203,7 @@ static int build_operands(Program *p, Check *c, PyObject *operands) {
         c->number = PyLong_AsLongLong(PyTuple_GET_ITEM(operands, 2));
         return c->key == NULL ? -1 : (c->n = build_pins(p, PyTuple_GET_ITEM(operands, 1), &c->pins));
     case OP_LENGTH:
+    case OP_NUMBER:
         c->number = PyLong_AsLongLong(a);
         return PyErr_Occurred() ? -1 : 0;
     case OP_HASKEY:

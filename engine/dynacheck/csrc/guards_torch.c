@@ -10,6 +10,7 @@
 typedef int32_t (*get_i32)(void *, int32_t *);
 typedef int32_t (*get_i64)(void *, int64_t *);
 typedef int32_t (*get_i64s)(void *, int64_t **);
+typedef int32_t (*get_data)(void *, void **);
 
 static struct {
     void *library;
@@ -17,7 +18,8 @@ static struct {
     get_i32 dtype, device_index, device_type, layout;
     get_i64 dim, storage_offset;
     get_i64s sizes, strides;
-    int32_t (*strided)(void);
+    get_data data;
+    int32_t (*strided)(void), (*cpu)(void), (*int64)(void);
     size_t (*element_size)(int32_t);
     void *context;
     int8_t (*functions_state)(void);
@@ -198,6 +200,18 @@ int tensor_extent(PyObject *v, TensorExtent *out) {
     return 1;
 }
 
+int number_matches(int64_t number, PyObject *v) {
+    int32_t dtype, device;
+    int64_t rank;
+    void *handle = tensor_handle(v), *data;
+    if (!usable() || Py_TYPE(v) != torch_api.tensor_type || !torch_api.data || !torch_api.cpu || !torch_api.int64)
+        return 2;
+    if (torch_api.dim(handle, &rank) != 0 || rank != 0) return 2;
+    if (torch_api.dtype(handle, &dtype) != 0 || dtype != torch_api.int64()) return 2;
+    if (torch_api.device_type(handle, &device) != 0 || device != torch_api.cpu()) return 2;
+    return torch_api.data(handle, &data) != 0 || data == NULL ? 2 : *(int64_t *)data == number;
+}
+
 /* ---- set-up, from Python ------------------------------------------------------------------------------- */
 
 static int find_symbols(void) {
@@ -210,7 +224,10 @@ static int find_symbols(void) {
     torch_api.sizes = (get_i64s)dlsym(lib, "aoti_torch_get_sizes");
     torch_api.strides = (get_i64s)dlsym(lib, "aoti_torch_get_strides");
     torch_api.layout = (get_i32)dlsym(lib, "aoti_torch_get_layout");
+    torch_api.data = (get_data)dlsym(lib, "aoti_torch_get_data_ptr");
     torch_api.strided = (int32_t (*)(void))dlsym(lib, "aoti_torch_layout_strided");
+    torch_api.cpu = (int32_t (*)(void))dlsym(lib, "aoti_torch_device_type_cpu");
+    torch_api.int64 = (int32_t (*)(void))dlsym(lib, "aoti_torch_dtype_int64");
     torch_api.element_size = (size_t (*)(int32_t))dlsym(lib, "aoti_torch_dtype_element_size");
     tensor_places.requires_grad = (char (*)(const void *))dlsym(lib, "_ZNK3c1010TensorImpl13requires_gradEv");
     return torch_api.dtype && torch_api.device_index && torch_api.device_type && torch_api.dim &&

@@ -334,6 +334,10 @@ static int check_value(const Check *c, PyObject *v, Walk *w) {
     }
     case OP_MARKS:
         return marks_match(c->key, v);
+    case OP_NUMBER: {
+        int r = number_matches(c->number, v);
+        return r == 2 ? python_check(c->guard, &v, NULL, 1, w) : r;
+    }
     }
     return python_check(c->guard, &v, NULL, 1, w);
 }

@@ -499,6 +499,7 @@ class CapturedGraph:
         asked: whether the frame asked for sizes that are symbols, or calculated with symbols.
         dispatched: whether `__torch_function__` of the classes of its tensors was asked already.
         modules: what the graph's `get_attr` nodes take.
+        made: shapes of the tensors that the frame gets from it, as far as they are numbers.
     """
 
     def __init__(
@@ -516,6 +517,7 @@ class CapturedGraph:
         self.caught = False
         self.asked = False
         self.dispatched = False
+        self.made: frozenset[tuple[int, ...]] = frozenset()
         self.placeholders = [node for node, _, _ in inputs]
         self.inputs: list[GraphInput] = [spec for _, spec, _ in inputs]
         self.values: list[Any] = [value for _, _, value in inputs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -175,11 +176,12 @@ def explain_miss(compiled: Sequence[CompiledGuards], frame: FrameView) -> list[E
 
 
 def distance(changes: Iterable[tuple[str, str]]) -> int:
-    """How much differs: strides that follow from a size that differs too don't count.
+    """How much differs: what differs in several items of a list counts once, and strides that follow from a size that
+    differs don't count.
 
     Args:
         changes: kind and path of each.
     """
-    found = list(changes)
+    found = {(kind, re.sub(r"\[\d+\]", "[]", path)) for kind, path in changes}
     resized = {path for kind, path in found if kind == "size"}
     return sum(kind != "stride" or path not in resized for kind, path in found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 import torch
@@ -160,6 +160,12 @@ def infix(program: Sequence[Step], paths: Sequence[str]) -> str:
     return stack[0][0]
 
 
+def with_numbers(program: Sequence[Step], slots: Slots) -> str:
+    """The expression with the numbers of now in place of what they are: `8 == 8`."""
+    loads = {step: ("const", evaluate((step,), slots)) for step in program if len(step) > 1}
+    return infix([loads.get(step, step) for step in program], ())
+
+
 def _depth(program: Sequence[Step]) -> int:
     depth = most = 0
     for step in program:
@@ -178,6 +184,7 @@ class SizeExpression(Guard):
 
     Args:
         program: postfix steps; `slot` counts the values of the relation.
+        held: the expression with the numbers for which it was assumed (`8 == 8`), for people.
 
     Raises:
         ValueError: the steps are not one expression.
@@ -185,6 +192,7 @@ class SizeExpression(Guard):
     """
 
     program: tuple[Step, ...]
+    held: str = field(default="", compare=False)
     native_op: ClassVar[str] = "EXPRESSION"
 
     def __post_init__(self) -> None:
@@ -216,7 +224,7 @@ class SizeExpression(Guard):
             detail = f"{load[0]} of dim {load[2]}" if len(load) > 2 else ""
             return [Change(kind, infix(self.program, names), now[0], detail)]
         spelled = [_spell(load, names) for load in loads]
-        return [Change("expression", infix(self.program, names), dict(zip(spelled, now)))]
+        return [Change("expression", infix(self.program, names), dict(zip(spelled, now)), self.held)]
 
     def text(self, paths: Sequence[str]) -> str:
         return infix(self.program, paths)

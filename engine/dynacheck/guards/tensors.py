@@ -369,7 +369,10 @@ class ItemIs(Guard):
     """
 
     value: int
-    native_op: ClassVar[str] = "PYCHECK"
+    native_op: ClassVar[str] = "NUMBER"
+
+    def native(self) -> tuple[object, ...]:
+        return (self.value,)
 
     def check(self, slots: Slots) -> bool:
         tensor = slots[0]

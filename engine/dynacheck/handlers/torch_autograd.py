@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn
 
 import torch
 from torch.autograd.function import Function, FunctionCtx
+from torch.utils.hooks import BackwardHook
 
 from dynacheck import reasons
 from dynacheck.graph.custom import ONCE, custom_function
@@ -224,3 +225,8 @@ def _target(cls: type[Function]) -> Callable[..., Any]:
         run.__module__ = cls.__module__
         found = _targets[cls] = run
     return found
+
+
+@handles(BackwardHook)
+def backward_hook(tx: Tracer, module: VariableTracker, *hooks: VariableTracker) -> VariableTracker:
+    return tx.break_(reasons.BACKWARD_HOOKS, what=module.realize(tx).describe())

@@ -54,9 +54,11 @@ class EntryRecord:
         isolation: the scope that it counts in.
         counted: False for a frame without tensor operations, which runs as it is.
         split: reason, sentence and stack of the break that its code ends in, or None.
+        made: shapes of the tensors that its graph makes.
+        signature: which arguments its first call had, of a frame that takes any; or "".
     """
 
-    __slots__ = ("counted", "guards", "index", "isolation", "split")
+    __slots__ = ("counted", "guards", "index", "isolation", "made", "signature", "split")
 
     def __init__(
         self,
@@ -71,6 +73,8 @@ class EntryRecord:
         self.isolation = isolation
         self.counted = counted
         self.split = split
+        self.made: frozenset[tuple[int, ...]] = frozenset()
+        self.signature = ""
 
 
 class Numbers:

@@ -222,12 +222,16 @@ def owning_module(node: Node) -> nn.Module | None:
     return None
 
 
+def is_owned(node: Node, tensor: torch.Tensor) -> bool:
+    """Whether it is a parameter, or a buffer of a module."""
+    above = node.parent
+    kept = above is not None and above.accessor in _OWNED and isinstance(node.accessor, Key)
+    return kept or isinstance(tensor, nn.Parameter)
+
+
 def has_fixed_shape(node: Node, tensor: torch.Tensor) -> bool:
     """Parameters, buffers, and tensors of torch's own modules have the same shape for good."""
-    if isinstance(tensor, nn.Parameter):
-        return True
-    above = node.parent
-    if above is not None and above.accessor in _OWNED and isinstance(node.accessor, Key):
+    if is_owned(node, tensor):
         return True
     owner = owning_module(node)
     return owner is not None and type(owner).__module__.startswith("torch.nn.")

@@ -131,6 +131,9 @@ class Miss:
         record = EntryRecord(done.guards, self.data.attempts, self.job.isolation, done.kind != "plain")
         if done.broke is not None:
             record.split = (done.broke.reason, done.broke.message, user_stack(done.broke.stack))
+        record.signature = misses.signature(self.func, self.args)
+        if done.graph is not None:
+            record.made = done.graph.made
         code = done.code or self.code
         entry = _C.Entry(done.guards.program, code, self.job.region, record, done.broke is not None)
         self._watch(entry, record)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 from collections.abc import Sequence
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
+import torch
+
 from dynacheck import _C
-from dynacheck.events import ChangeRow, EntryMiss, failed_guards
-from dynacheck.guards import Failure, explain_miss
+from dynacheck.events import SIGNATURE, ChangeRow, EntryMiss, Named, failed_guards
+from dynacheck.guards import Change, Failure, explain_miss
 from dynacheck.runtime.codes import EntryRecord
-from dynacheck.sources import FrameView
+from dynacheck.runtime.dynamic import is_owned
+from dynacheck.sources import FrameView, Local, is_a, type_lookup
 from dynacheck.translate.spelling import spelled
 
 
@@ -37,7 +42,10 @@ def explain(
     frame = FrameView(func, args)
     found = explain_miss([record.guards for record in mine], frame)
     misses = [
-        EntryMiss(mine[entry.index].index, tuple(_row(failure, frame) for failure in entry.failures))
+        EntryMiss(
+            mine[entry.index].index,
+            tuple(_row(failure, frame, mine[entry.index]) for failure in entry.failures),
+        )
         for entry in found
     ]
     misses += [EntryMiss(_index(e), (), True) for e in entries if e.region is not region]
@@ -49,8 +57,59 @@ def _index(entry: _C.Entry) -> int:
     return entry.owner.index
 
 
-def _row(failure: Failure, frame: FrameView) -> ChangeRow:
-    change, where = failure.change, failure.where
+def _trait(failure: Failure, frame: FrameView, made: frozenset[tuple[int, ...]]) -> str:
+    """What is known of a tensor whose size differs."""
+    change, nodes = failure.change, failure.installed.nodes
+    value = nodes[0].fetch(frame) if change.kind == "size" and len(nodes) == 1 else None
+    if not is_a(value, torch.Tensor):
+        return ""
+    if type(change.then) is int and change.now > change.then and tuple(value.shape) in made:
+        return "grown"
+    return "owned" if is_owned(nodes[0], value) else ""
+
+
+def signature(func: FunctionType, args: tuple[Any, ...]) -> str:
+    """The arguments of a frame that takes any: `(x, 1 more, shift=)`; "" of another.
+
+    Args:
+        func: its function.
+        args: values of its argument slots.
+    """
+    code = func.__code__
+    flags, count = code.co_flags, code.co_argcount + code.co_kwonlyargcount
+    if not flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        return ""
+    words = list(code.co_varnames[: code.co_argcount])
+    rest = iter(args[count:])
+    more = len(next(rest, ())) if flags & inspect.CO_VARARGS else 0
+    if more:
+        words.append(f"{more} more" if words else f"{more} argument{'s' if more > 1 else ''}")
+    named = next(rest, ()) if flags & inspect.CO_VARKEYWORDS else ()
+    return f"({', '.join([*words, *(f'{name}=' for name in named)])})"
+
+
+def _telling(failure: Failure, frame: FrameView, record: EntryRecord) -> Change:
+    """What changed, in the words of the program."""
+    change, nodes = failure.change, failure.installed.nodes
+    node = nodes[0] if len(nodes) == 1 else None
+    if node is None:
+        return change
+    if change.kind in ("length", "keys") and node.parent is None and record.signature:
+        code = frame.func.__code__
+        taken = code.co_varnames[code.co_argcount + code.co_kwonlyargcount :][:2]
+        if isinstance(node.accessor, Local) and node.accessor.name in taken:
+            now = Named(signature(frame.func, frame.args))
+            return replace(change, then=Named(record.signature), now=now, detail=SIGNATURE)
+    if change.kind == "value" and not change.detail and failure.where is not None and node.parent is not None:
+        name = failure.where.function.rpartition(".")[2]
+        found = type_lookup(type(node.parent.fetch(frame)), name)
+        if isinstance(found, property) and f".{name}" != failure.user_path[-len(name) - 1 :]:
+            return replace(change, detail=f"behind the property {name}")
+    return change
+
+
+def _row(failure: Failure, frame: FrameView, record: EntryRecord) -> ChangeRow:
+    change, where, made = _telling(failure, frame, record), failure.where, record.made
     file, line, text = ("", 0, "") if where is None else (where.file, where.line, where.text)
     return ChangeRow(
         change.kind,
@@ -64,6 +123,7 @@ def _row(failure: Failure, frame: FrameView) -> ChangeRow:
         text or (linecache.getline(file, line).strip() if line else ""),
         failure.text,
         function="" if where is None else where.function,
+        trait=_trait(failure, frame, made),
     )
 
 

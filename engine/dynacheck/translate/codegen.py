@@ -21,6 +21,7 @@ from dynacheck.translate.frame import Frame
 from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
 from dynacheck.variables.functions import VARARGS, VARKEYWORDS
 from dynacheck.variables.randoms import DRAWN, DRAWS, Draws, put_back
+from dynacheck.variables.tensor import TensorVariable
 from dynacheck.variables.walk import reachable
 
 CAPTURED = "___captured"
@@ -117,6 +118,7 @@ class Codegen:
         self.tx = tx
         self.build = Builder(template)
         self.outputs: list[Any] = []
+        self.made: set[tuple[Any, ...]] = set()
         self._output_index: dict[Any, int] = {}
         self._temps: dict[VariableTracker, str] = {}
         self._fresh = 0
@@ -277,6 +279,8 @@ class Codegen:
         if index is None:
             index = self._output_index[node] = len(self.outputs)
             self.outputs.append(node)
+            if isinstance(value, TensorVariable) and all(type(size) is int for size in value.ref.facts.shape):
+                self.made.add(tuple(value.ref.facts.shape))
         self.build.load_bound(OUTPUTS)
         self.build.load_const(index)
         self.build.binary_subscr()
@@ -346,6 +350,7 @@ class Codegen:
             The code, the finished graph, the nodes whose values the hook hands over.
         """
         captured_graph = self.recorder.finish(self.outputs)
+        captured_graph.made = frozenset(self.made)
         body = self.build
         front = Builder(self.template)
         front._names, front._consts, front._const_index = body._names, body._consts, body._const_index

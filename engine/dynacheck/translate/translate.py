@@ -18,6 +18,7 @@ from dynacheck.graph.symbolic import SymbolicEnv, forget_environments
 from dynacheck.guards import AmbientState, CompiledGuards, Distinct, NotAbsent, SizeExpression, build_program
 from dynacheck.guards.base import Installed, install, relate
 from dynacheck.guards.held import remembering
+from dynacheck.guards.shapes import with_numbers
 from dynacheck.handlers.torch_functions import ASKED_WHETHER_COMPILED
 from dynacheck.reasons import Reason
 from dynacheck.sources import CellContents, DictAttr, FrameView, Global, Node, Root, SlotAttr, UserLine
@@ -269,7 +270,12 @@ def _size_guards(env: SymbolicEnv | None, frame: CodeType) -> list[Installed]:
     env.freeze()
     for violation in env.violations():
         raise errors.make(errors.ConstraintViolationError, in_words(str(violation), frame))
-    found = [Installed(SizeExpression(g.program), g.nodes, g.line) for g in env.guard_expressions()]
+    found = [
+        Installed(
+            SizeExpression(g.program, with_numbers(g.program, [n.peek() for n in g.nodes])), g.nodes, g.line
+        )
+        for g in env.guard_expressions()
+    ]
     for installed in found:
         values = [node.peek() for node in installed.nodes]
         if not installed.guard.check(values):  # about unbacked sizes, which the trace never looked at

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 from dynacheck import _C
-from dynacheck.guards import MarksAre, NoMarks, TensorMatch, explain_miss
+from dynacheck.guards import ItemIs, MarksAre, NoMarks, TensorMatch, explain_miss
 from dynacheck.guards.access import tensor_access
 from dynacheck.guards.tensors import FlattenIs, arrangement
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -297,3 +297,21 @@ def test_a_class_that_compares_contexts_itself(guarded):
     compiled = guarded.program(None, FlattenIs.of(Lenient(torch.ones(2), {"scale": 2, "note": 1})))
     assert guarded.passes(compiled, Lenient(torch.ones(2), {"scale": 2, "note": 5}))
     assert not guarded.passes(compiled, Lenient(torch.ones(2), {"scale": 3, "note": 1}))
+
+
+def test_the_number_in_a_tensor(guarded, tensors):
+    """Read anew each time: nothing tells of a write to a tensor's memory."""
+    index = torch.tensor(3)
+    compiled = guarded.program(index, ItemIs(3))
+    assert guarded.passes(compiled, index) and guarded.passes(compiled, torch.tensor([7, 3, 5])[1])
+    index.add_(1)
+    assert not guarded.passes(compiled, index)
+    index.data = torch.tensor(3)
+    assert guarded.passes(compiled, index)
+    for other in (torch.tensor(4), torch.tensor(4.5), torch.tensor([1, 3]), torch.tensor([4]), None, 3, "3"):
+        assert not guarded.passes(compiled, other)
+    for same in (torch.tensor([3]), torch.tensor(3, dtype=torch.int32), torch.tensor(3.0)):
+        assert guarded.passes(compiled, same)
+    assert compiled.slow == () and guarded.program(index, ItemIs(-(2**63))).check(
+        guarded.frame(torch.tensor(-(2**63)))
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from dynacheck.events import ChangeRow, Named
+from dynacheck.events import SIGNATURE, ChangeRow, Named
 from dynacheck.guards.base import KINDS
 from dynacheck.hints import assigned_at, counted_at, hint_for, history_of, varies_now
 from dynacheck.records import Change
@@ -15,8 +15,8 @@ def change(then, now, file=""):
     return Change("self.steps", "value", then, now, file="model.py", line=8, origin=file)
 
 
-def row(then, now, source="self.steps", kind="value", file="", line=0, detail=""):
-    return ChangeRow(kind, source, source, then, now, detail, file, line)
+def row(then, now, source="self.steps", kind="value", file="", line=0, detail="", trait=""):
+    return ChangeRow(kind, source, source, then, now, detail, file, line, trait=trait)
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,41 @@ def test_every_kind_has_a_hint(kind):
         (row("2 <= x.size()[0]", 1, "x", "size"), "0 and 1"),
         (row("x.size()[0] == y.size()[0]", {}, "x, y", "expression"), "warm up with different ones"),
         (row("n + m <= 5", {}, "n, m", "expression"), "a branch depends on this condition"),
+        (row(4, 1, "x", "size", detail="size of dim 1"), "or mark_unbacked(x, 1)"),
+        (row(4, 5, "self.k", "size", trait="grown"), "use a static cache"),
+        (row(0, 1, "past[0]", "size", trait="grown"), "use a static cache"),
+        (row(4, 5, "m.weight", "size", trait="owned"), "never dynamic"),
+        (row(["a", "b"], ["b", "a"], "batch", "keys"), "in the same order"),
+        (row(["a", "b"], ["b"], "batch", "keys"), "pass the same keys"),
+        (row("(x)", "(x, n=)", "named", "keys", detail=SIGNATURE), "each way of calling it"),
     ],
 )
 def test_what_suits_one_kind_only(found, part):
     assert part in hint_for(found)
+
+
+def test_several_sizes_that_vary():
+    rows = [row(n, n + 1, "x", "size", detail=f"size of dim {n}") for n in (3, 4, 5)]
+    assert "dynamic=True" in hint_for(rows[0], rows)
+    assert "mark_dynamic" in hint_for(rows[0], rows[:2])
+    assert "0 and 1" in hint_for(row(3, 1, "x", "size", detail="size of dim 0"), rows)
+
+
+def test_what_the_compiled_function_counts(tmp_path):
+    file = source(
+        tmp_path,
+        """
+        n = 0
+        def f(x):
+            global n
+            n += 1
+            return x * n
+        """,
+    )
+    assert "counts it (line 5)" in hint_for(row(0, 1, "n", file=file, line=5))
+    assert "pass it as a tensor" in hint_for(row(0, 1, "n")) and "pass it" in hint_for(
+        row(1, 0, "n", file=file, line=5)
+    )
 
 
 @pytest.mark.parametrize(

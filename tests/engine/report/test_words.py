@@ -158,8 +158,46 @@ def test_enum_members_and_functions_are_named():
         ("value", "a", "b", "x", "'a'", "'b'"),
         ("value", "n == 4", 5, "x", "n == 4", "5"),
         ("size", "8 <= x.size()[0]", 5, "x", "8 <= x.size()[0]", "5"),
+        ("rank", 1, 2, "x.dim()", "1", "2"),
     ],
 )
 def test_how_changes_read(kind, then, now, subject, was, became):
     change = Change("x", kind, then, now)
     assert (change.subject, change.was, change.became) == (subject, was, became)
+
+
+def test_arguments_read_as_they_are_given():
+    def f(x, *more, **named):
+        return x * len(more) * len(named)
+
+    compiled = dynacheck.compile(f, backend="eager")
+    with dynacheck.observe() as seen:
+        for more, named in (((), {}), ((1,), {}), ((), {"a": 1, "b": 2})):
+            compiled(X, *more, **named)
+    told = [(c.subject, c.was, c.became) for record in seen.recompiles for c in record.changes[:1]]
+    assert told == [
+        ("the call's arguments", "(x)", "(x, 1 more)"),
+        ("the call's arguments", "(x)", "(x, a=, b=)"),
+    ]
+    assert [record.cause.split(":")[1] for record in seen.recompiles] == ["length", "length"]
+
+
+def test_what_is_behind_a_property_is_told_with_its_name():
+    class Net(torch.nn.Module):
+        _gain = 2.0
+
+        @property
+        def gain(self):
+            return self._gain * 2
+
+        def forward(self, x):
+            return x * self.gain
+
+    net = Net()
+    compiled = dynacheck.compile(net, backend="eager")
+    with dynacheck.observe() as seen:
+        for net._gain in (2.0, 3.0):
+            compiled(X)
+    assert [change.subject for change in seen.recompiles[0].changes] == [
+        "self._gain (behind the property gain)"
+    ]
