@@ -192,7 +192,7 @@ CREATES_LEAF = Reason(
     "make it outside of the compiled function", "Attempted to use tensor creation function with requires_grad=True",
 )  # fmt: skip
 RESIZE = Reason(
-    "DC128", "resize of a tensor", "`{call}` changes the size of a tensor in place.",
+    "DC128", "change of what a tensor is", "`{call}` changes a tensor's size, strides, storage or history in place.",
     "make a new tensor", "Unsupported Tensor.resize_() call",
 )  # fmt: skip
 SYMBOLIC_NUMBER = Reason(
@@ -301,7 +301,11 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "Encountered tensor.is_inference() during tracing",
         "Encountered torch.is_inference_mode_enabled during tracing",
     ),
-    RESIZE: ("Unsupported Tensor.resize_as_() call", "Shape mismatch with out= tensor variant"),
+    RESIZE: (
+        "Unsupported Tensor.resize_as_() call",
+        "Shape mismatch with out= tensor variant",
+        "Inplace op on input tensor",
+    ),
     UNKNOWN_ATTRIBUTE: (
         "getattr with no source",
         "Unsupported hasattr call",

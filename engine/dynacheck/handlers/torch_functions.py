@@ -10,7 +10,7 @@ from typing import Any, Final
 import torch
 import torch.fx.traceback
 
-from dynacheck.handlers.registry import handles
+from dynacheck.handlers.registry import handles, refuses
 from dynacheck.reasons import PYTHON_RESULT, TENSOR_KIND
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
@@ -245,6 +245,9 @@ def _device_autocast(cls: Any, device: str, default: torch.dtype) -> None:
 
 _device_autocast(torch.cuda.amp.autocast, "cuda", torch.float16)
 _device_autocast(torch.cpu.amp.autocast_mode.autocast, "cpu", torch.bfloat16)
+
+
+refuses("it changes a tensor's size in place", torch.resize_as_)
 
 
 @handles(warnings.catch_warnings, lazy=True)

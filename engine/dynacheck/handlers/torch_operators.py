@@ -14,7 +14,7 @@ _METHOD_TYPES: Final = (types.MethodDescriptorType, types.WrapperDescriptorType)
 # Python functions of these modules are recorded as they are, not inlined (as torch does).
 _RECORDED_MODULES: Final = frozenset({
     "torch.nn.functional", "torch.functional", "torch", "torch._C._nn", "torch._lowrank", "torch.special", "torch.fft",
-    "torch.linalg", "torch.nn.init",
+    "torch.linalg", "torch.nn.init", "torch.masked._ops",
 })  # fmt: skip
 # C functions that only ask or set state: answered while translating, never recorded.
 _NOT_OPERATORS: Final = frozenset({

@@ -65,6 +65,12 @@ def special(*names: str) -> Callable[[Special], Special]:
     return add
 
 
+VIEWS_IN_PLACE: Final = frozenset((
+    "as_strided_", "detach_", "set_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_",
+))  # fmt: skip
+"""What torch traces for tensors that the graph makes alone."""
+
+
 def call_method(
     tx: Tracer,
     tensor: TensorVariable,
@@ -84,6 +90,8 @@ def call_method(
     Returns:
         The result's tracker.
     """
+    if name in VIEWS_IN_PLACE and tensor.node is not None:
+        tx.break_(reasons.RESIZE, call=f"Tensor.{name}()")
     found = _SPECIAL.get(name)
     if found is not None:
         return found(tx, tensor, args, kwargs)

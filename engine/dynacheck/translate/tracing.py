@@ -390,6 +390,8 @@ class Tracing(Tracer):
             self.operator_raised(target, raised)
         except DataDependent as error:
             if not error.size:
+                if attempt.env is None and attempt.settings.capture_scalar_outputs:
+                    self.need_symbols()
                 self.break_(reasons.DATA_DEPENDENT_OPERATOR, call=describe_target(target))
             if attempt.env is None and attempt.settings.capture_dynamic_output_shape_ops:
                 self.need_symbols()
