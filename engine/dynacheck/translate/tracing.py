@@ -389,13 +389,11 @@ class Tracing(Tracer):
                 self.break_(reasons.OPERATOR_FAILED, call=describe_target(target), why=str(raised))
             self.operator_raised(target, raised)
         except DataDependent as error:
-            if not error.size:
-                if attempt.env is None and attempt.settings.capture_scalar_outputs:
-                    self.need_symbols()
-                self.break_(reasons.DATA_DEPENDENT_OPERATOR, call=describe_target(target))
-            if attempt.env is None and attempt.settings.capture_dynamic_output_shape_ops:
+            name = "capture_dynamic_output_shape_ops" if error.size else "capture_scalar_outputs"
+            if attempt.env is None and getattr(attempt.settings, name):
                 self.need_symbols()
-            self.break_(reasons.DYNAMIC_SHAPE_OPERATOR, call=describe_target(target))
+            size = reasons.DYNAMIC_SHAPE_OPERATOR
+            self.break_(size if error.size else reasons.DATA_DEPENDENT_OPERATOR, call=describe_target(target))
         except UnsupportedOperator as error:
             self.break_(reasons.OPERATOR_FAILED, call=describe_target(target), why=str(error))
         if isinstance(out, TensorRef) and out.facts.shape != before:
