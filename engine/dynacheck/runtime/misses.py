@@ -63,7 +63,9 @@ def _trait(failure: Failure, frame: FrameView, made: frozenset[tuple[int, ...]])
     value = nodes[0].fetch(frame) if change.kind == "size" and len(nodes) == 1 else None
     if not is_a(value, torch.Tensor):
         return ""
-    if type(change.then) is int and change.now > change.then and tuple(value.shape) in made:
+    with torch._C.DisableTorchFunction():
+        shape = tuple(value.shape)
+    if type(change.then) is int and change.now > change.then and shape in made:
         return "grown"
     return "owned" if is_owned(nodes[0], value) else ""
 

@@ -201,3 +201,21 @@ def test_what_is_behind_a_property_is_told_with_its_name():
     assert [change.subject for change in seen.recompiles[0].changes] == [
         "self._gain (behind the property gain)"
     ]
+
+
+def test_what_is_said_of_sizes_asks_nothing_of_a_tensors_class():
+    asked = []
+
+    class Told(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            asked.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    compiled = dynacheck.compile(lambda x: x + 1, backend=lambda gm, inputs: gm.forward)
+    with dynacheck.observe() as seen:
+        compiled(torch.ones(2, 3).as_subclass(Told))
+        before = len(asked)
+        compiled(torch.ones(4, 3).as_subclass(Told))
+    assert seen.recompiles[0].changes[0].kind == "size"
+    assert all("shape" not in str(func) and "size" not in str(func) for func in asked[before:]), asked
