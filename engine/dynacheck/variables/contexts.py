@@ -393,8 +393,10 @@ class CatchWarningsVariable(ContextVariable):
 def entered_from_outside(manager: VariableTracker) -> bool:
     """Whether torch enters a manager that was made before the frame: of its own ones autocast and profiler scopes."""
     kind = manager.get_type()
-    if issubclass(kind, (torch.amp.autocast_mode.autocast, torch.profiler.record_function)):
+    if issubclass(kind, torch.amp.autocast_mode.autocast):
         return True
+    if issubclass(kind, torch.profiler.record_function):
+        return torch_since(2, 12)
     if isinstance(manager, ContextVariable) or issubclass(
         kind, torch.utils._contextlib._DecoratorContextManager
     ):

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import types
 
 import torch
 from parity.harness import registry
@@ -15,6 +16,14 @@ class Scope:
 
     def __exit__(self, *exc):
         return None
+
+
+class Closed:
+    def close(self):
+        self.closed = True
+
+    def number(self):
+        return 2
 
 
 class Decorating(contextlib.ContextDecorator, Scope):
@@ -41,7 +50,7 @@ EXISTING = {
     "inference_mode": torch.inference_mode, "set_grad_enabled": lambda: torch.set_grad_enabled(True),
     "nullcontext": contextlib.nullcontext, "nullcontext_of_one": lambda: contextlib.nullcontext(1),
     "record_function": lambda: torch.profiler.record_function("a"), "suppress": lambda: contextlib.suppress(KeyError),
-    "exit_stack": contextlib.ExitStack, "closing": lambda: contextlib.closing(open(__file__)),
+    "exit_stack": contextlib.ExitStack, "closing": lambda: contextlib.closing(Closed()),
     "decorating": Decorating, "lock": threading.Lock, "device": lambda: torch.device("cpu"),
 }  # fmt: skip
 ENTERED = {"autocast", "nullcontext", "record_function"}  # torch enters these
@@ -97,8 +106,7 @@ def _add_body(name, body, graphs, breaks, entries, recompiles=0):
     @program(name, 41, graphs=graphs, breaks=breaks, entries=entries, recompiles=recompiles)
     def _():
         lines = "".join(f"    {line}\n" for line in body.splitlines())
-        scope_ = {**globals(), "KEPT": Scope(), "STACK": contextlib.ExitStack(), "seen": []}
-        exec("import types\nclass Closed:\n    def close(self): pass\n    def number(self): return 2", scope_)
+        scope_ = {**globals(), "types": types, "KEPT": Scope(), "STACK": contextlib.ExitStack(), "seen": []}
         exec(compile(f"def f(x):\n{lines}    return y", __file__, "exec"), scope_)
         return scope_["f"], [(torch.ones(3),), (torch.ones(3),)]
 
