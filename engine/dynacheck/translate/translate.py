@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
+import torch
+
 from dynacheck import errors, reasons
 from dynacheck.config import Config
 from dynacheck.events import StackLine
@@ -21,7 +23,7 @@ from dynacheck.guards.held import remembering
 from dynacheck.guards.shapes import with_numbers
 from dynacheck.handlers.torch_functions import ASKED_WHETHER_COMPILED
 from dynacheck.reasons import Reason
-from dynacheck.sources import CellContents, DictAttr, FrameView, Global, Node, Root, SlotAttr, UserLine
+from dynacheck.sources import CellContents, DictAttr, FrameView, Global, Local, Node, Root, SlotAttr, UserLine
 from dynacheck.translate.breaks import Split
 from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame
@@ -185,7 +187,7 @@ def _finished(
     codegen.own_cells(frame.cells)
     broke: GraphBreak | None = None
     if how == "return":
-        if not computes(attempt, request.was_plain):
+        if not (computes(attempt, request.was_plain) or _knows_a_module_class(frame)):
             return Translation("plain", build_program(attempt.root, ambient), root=attempt.root)
         if attempt.fullgraph and not attempt.graph.calls and not torch_since(2, 14):
             # torch looks at what came into a whole graph of nothing
@@ -228,6 +230,20 @@ def computes(attempt: Attempt, was_plain: bool) -> bool:
     if attempt.graph.calls or attempt.fullgraph or ASKED_WHETHER_COMPILED in attempt.state:
         return True
     return attempt.graph.asked and not was_plain
+
+
+def _knows_a_module_class(frame: Frame) -> bool:
+    """Whether a local is a class of modules, looked at or imported: torch keeps an entry for such a frame."""
+    return any(
+        isinstance(c, type) and issubclass(c, torch.nn.Module) for c in map(_known, frame.locals.values())
+    )
+
+
+def _known(local: VariableTracker) -> Any:
+    """The object that a local is, unless it is an argument."""
+    if isinstance(local, LazyVariable) and local.node is not None:
+        return None if isinstance(local.node.accessor, Local) else local.node.peek()
+    return getattr(local, "value", None)
 
 
 def _keep_apart(attempt: Attempt, frame: Frame) -> None:

@@ -179,3 +179,31 @@ def _():
         return "compiled" if torch.compiler.is_compiling() else "plain"
 
     return f, xs(3, 3)
+
+
+class Own(torch.nn.Module):
+    """A class that functions without operations name."""
+
+
+def _without_operations(name, fn):
+    program(name, 37, graphs=0, frames=(1, 1), entries=1)(lambda: (fn, xs(3, 3)))
+
+
+def imports_a_class(x):
+    from torch.nn import Linear  # noqa: F401
+
+    return x is None
+
+
+def names_a_class(x):
+    cls = Own
+    return isinstance(x, cls)
+
+
+_without_operations("class_of_modules_imported", imports_a_class)
+_without_operations("class_of_modules_named", names_a_class)
+
+
+@program("history_of_a_result_asked_for", 37, graphs=0, breaks=1, frames=(1, 0), entries=0)
+def _():
+    return lambda x: x.sin().grad_fn is None, [(torch.ones(3, requires_grad=True),)] * 2

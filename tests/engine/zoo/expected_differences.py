@@ -15,10 +15,6 @@ EXPECTED_FAILURES: dict[tuple[str, bool], str] = {
         "frames that are given up because they raise are named at other lines than torch's",
     ),
     ("encodec", False): "a 0-d buffer as a size breaks, torch makes a symbol of its value",
-    **dict.fromkeys(
-        ((name, True) for name in ("wav2vec2", "hubert", "wavlm", "unispeech", "data2vec_audio")),
-        "a function that only imports a name of torch's is an entry in torch; here it runs as it is",
-    ),
     ("m2m_100", True): "a class's wrapped constructor is compiled once more in torch",
     ("ibert", True): "of 60 entries behind branches on buffers' values one is more than torch's",
     ("vilt", False): "a comprehension over tensors: one more line is named",
