@@ -440,6 +440,9 @@ class Calls(Tracing):
         found = self._handled(value, args, kwargs)
         if found is not None:
             return found
+        called: object = type_lookup(type(value), "__call__")
+        if isinstance(called, type):  # a TypedDict's is dict
+            return self.call(self.object(called), args, kwargs)
         if issubclass(value, enum.Enum) and args:
             return self._enum_member(value, args, kwargs)
         if value.__flags__ & NOT_CALLED:

@@ -132,6 +132,14 @@ def attribute(code: CodeType, index: int) -> tuple[CodeType, int | None]:
     return original, found.indexes[index]
 
 
+def _place(code: CodeType, index: int) -> tuple[CodeType, int | None]:
+    """The original code object and index where a resume function goes on; a NOP that lands there stands for it."""
+    original, at = attribute(code, index)
+    if at is None and index + 1 < len(decode(code)) and decode(code)[index].opname == "NOP":
+        return attribute(code, index + 1)
+    return original, at
+
+
 def why_not_resumable(code: CodeType, index: int) -> str | None:
     """Return why no resume function can start at an instruction, or None if one can.
 
@@ -140,7 +148,7 @@ def why_not_resumable(code: CodeType, index: int) -> str | None:
     >>> why_not_resumable((lambda: (yield)).__code__, 0)
     'a generator or coroutine'
     """
-    original, at = attribute(code, index)
+    original, at = _place(code, index)
     if original.co_flags & _GENERATORS:
         return "a generator or coroutine"
     if at is None:
@@ -182,7 +190,7 @@ def resume_code(parent: CodeType, index: int, layout: ResumeLayout) -> ResumeCod
     why = why_not_resumable(parent, index)
     if why is not None:
         raise ValueError(f"{parent.co_qualname} can't be resumed at instruction {index}: {why}")
-    original, at = attribute(parent, index)
+    original, at = _place(parent, index)
     assert at is not None
     made = _resumes.get(original)
     if made is None:

@@ -25,8 +25,17 @@ def _pairs(tx: Tracer, value: Any) -> list[tuple[VariableTracker, VariableTracke
     return [(result(tx, k), result(tx, v)) for k, v in value.items()]
 
 
+def _tuple(tx: Tracer, value: Any) -> VariableTracker:
+    """One tuple is one tracker, wherever code loads it: equal constants of a module are one object."""
+    found = tx.known(value)
+    if found is None:
+        found = TupleVariable(_items(tx, value))
+        tx.meet(value, found)
+    return found
+
+
 _MAKERS: Final[dict[type, Callable[[Tracer, Any], VariableTracker]]] = {
-    tuple: lambda tx, v: TupleVariable(_items(tx, v)),
+    tuple: _tuple,
     list: lambda tx, v: ListVariable(_items(tx, v)),
     torch.Size: lambda tx, v: SizeVariable(_items(tx, v)),
     slice: lambda tx, v: SliceVariable(result(tx, v.start), result(tx, v.stop), result(tx, v.step)),

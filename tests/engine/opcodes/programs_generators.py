@@ -111,11 +111,10 @@ def generator_stop_cause():
 @program
 def generator_ignores_close():
     def gen():
-        while True:
-            try:
-                yield 1
-            except GeneratorExit:
-                pass
+        try:
+            yield 1
+        except GeneratorExit:
+            yield 2
 
     g = gen()
     next(g)

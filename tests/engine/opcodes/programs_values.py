@@ -253,6 +253,15 @@ def identities():
 
 
 @program
+def constants_are_one_object():
+    def again():
+        return (1, 2)
+
+    a, b = (1, (2, "x")), (1, (2, "x"))
+    return a is b, again() is again(), a[1] is b[1]
+
+
+@program
 def membership():
     return 1 in [1, 2], 3 not in (1, 2), "a" in "cat", 1 in {1: 2}, 2 in {1, 3}, 5 in range(3), None in [None]
 

@@ -68,6 +68,20 @@ left_early("print_in_a_loop_left_early_list", lambda: [1, 2], graphs=3, breaks=2
 left_early("print_in_a_loop_left_early_text", lambda: "ab", graphs=2, breaks=2, recompiles=1, entries=2)
 
 
+@program("print_in_a_loop_left_early_in_a_with", 43, graphs=3, breaks=2, recompiles=1, entries=3)
+def _():
+    def f(x):
+        with torch.no_grad():
+            for i in [1, 2, 3]:
+                x = x + i
+                print(i, file=OUT)
+                if i == 2:
+                    return x
+        return x
+
+    return f, xs()
+
+
 def over_a_break(name, make, **figures):
     @program(f"iterator_over_a_break{name}", 43, **{"graphs": 2, "breaks": 1, "entries": 2, **figures})
     def _():

@@ -56,6 +56,10 @@ class Prop:
 T_ = typing.TypeVar("T_")
 
 
+class Typed(typing.TypedDict):
+    a: int
+
+
 class Gen(typing.Generic[T_]):
     def __init__(self, v):
         self.v = v
@@ -113,6 +117,7 @@ NAMES = (
     "Prop",
     "Gen",
     "Impl",
+    "Typed",
     "Base",
     "Slots",
     "Numbered",
@@ -241,6 +246,7 @@ PROGRAMS = {
         "P=NamedPoint\nresult=P(1,2.5),P(b=1,a=2),P._fields,P._field_defaults, P(1).__class__.__name__",
     ),
     "typing generic": ("", "", "result=Gen(5).get()"),
+    "typed dict": ("", "", "d=Typed(a=x)\nd['b']=1\nresult=d['a'],type(d) is dict,list(d)"),
     "abc": ("", "", "result=Impl().go(), isinstance(Impl(), Base)"),
     "slots": ("", "", "s=Slots(1)\ns.a=2\nresult=s.a, hasattr(s,'b')"),
     "inherit list": ("a", "MyList([1,2])", "a.append(3)\nresult=a, a.second(), a[0], sum(a)"),

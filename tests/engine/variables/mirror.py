@@ -69,6 +69,12 @@ class StubTracer:
     def object(self, value: Any) -> VariableTracker:
         return self.constant(value) if is_constant_value(value) else ObjectVariable(value)
 
+    def known(self, value):
+        return None
+
+    def meet(self, value, tracker):
+        pass
+
     def tuple_of(self, items):
         return TupleVariable(list(items))
 
