@@ -24,12 +24,13 @@ from dynacheck.variables.tensor import BINARY, COMPARE, TensorVariable
 # Answered from the tensor's metadata, without a node in the graph.
 METADATA: Final = frozenset({
     "size", "stride", "dim", "ndimension", "numel", "nelement", "is_contiguous", "element_size", "is_floating_point",
-    "is_complex", "is_signed", "get_device", "__len__", "has_names",
+    "is_complex", "get_device", "__len__", "has_names",
 })  # fmt: skip
 READS_VALUE: Final = frozenset({
     "item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__",
     "__repr__", "__str__",
     "__format__", "numpy", "__array__", "data_ptr", "is_nonzero", "equal", "storage",
+    "storage_type", "apply_", "map_", "map2_",
 })  # fmt: skip
 BACKWARD: Final = frozenset({"backward"})
 OF_A_GRADIENT: Final = "strides are those of a gradient"

@@ -54,6 +54,24 @@ for _name, _text in OPERATORS.items():
     _operator(_name, _text)
 
 
+READERS = {
+    "apply": "y.apply_(lambda v: v * 2)", "map": "y.map_(x, lambda a, b: a)", "map2": "y.map2_(x, x, lambda a, b, c: a)",
+    "apply_to_input": "x.apply_(lambda v: v * 2)", "is_signed": "y.is_signed()",
+}  # fmt: skip
+
+
+def _reader(name, text):
+    @program(f"reader_{name}", 41, graphs=2, breaks=1, entries=2)
+    def _():
+        scope = {}
+        exec(compile(f"def f(x):\n    y = x + 1\n    v = {text}\n    return y * 2", __file__, "exec"), scope)
+        return scope["f"], [(torch.arange(4.0),) for _ in range(2)]
+
+
+for _name, _text in READERS.items():
+    _reader(_name, _text)
+
+
 @program("whole_narrow_by_a_tensor", 41, graphs=1, breaks=0, entries=1, compile={"fullgraph": True})
 def _():
     def f(x, start):
