@@ -391,9 +391,9 @@ class CatchWarningsVariable(ContextVariable):
 
 
 def entered_from_outside(manager: VariableTracker) -> bool:
-    """Whether torch enters a manager that was made before the frame: of its own ones autocast and profiler scopes."""
+    """Whether torch enters a manager that was made before the frame: of its own autocast, profiler scopes and modes."""
     kind = manager.get_type()
-    if issubclass(kind, torch.amp.autocast_mode.autocast):
+    if issubclass(kind, (torch.amp.autocast_mode.autocast, torch.overrides.TorchFunctionMode)):
         return True
     if issubclass(kind, torch.profiler.record_function):
         return torch_since(2, 12)

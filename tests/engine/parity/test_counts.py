@@ -18,6 +18,7 @@ QUICK = {
     "api_attributes", "api_factories", "api_indices", "api_storage_asked", "api_jacrev_of_sizes", "api_sparse_given",
     "api_nested_made", "context_branch_under_autocast", "context_inference_mode_around_a_break",
     "context_decorated_by_a_kernel_choice", "module_RegistersAHookItself", "batch_mode_around_a_break",
+    "batch_mode_of_the_program",
 }  # fmt: skip
 ROWS_OF_OTHER_PYTHONS = {"printing_generator", "print_in_comprehension"}
 
