@@ -21,6 +21,7 @@ from dynacheck.sources import ABSENT, is_a, type_lookup
 from dynacheck.variables import abstract, classes
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
+from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable
 from dynacheck.variables.handing_on import typed
 from dynacheck.variables.identity import IdentityVariable
 from dynacheck.variables.iterators import (
@@ -203,20 +204,49 @@ def hash_of(tx: Tracer, obj: Arg, /) -> VariableTracker:
         return tx.call(obj.tp_getattro(tx, "__hash__"), [])
     key = obj.hash_key(tx)
     try:
-        return tx.constant(hash(python_value(tx, obj) if not obj.is_constant() else key))
+        return tx.constant(hash(key if obj.is_constant() else _hashable(tx, obj)))
     except NotConstant:
         return tx.break_(UNKNOWN_CALL, what=f"hash() of {obj.describe()}")
+
+
+def _hashable(tx: Tracer, obj: Arg) -> Any:
+    """What has the hash of an object: itself, kept by a guard where it is hashed by identity.
+
+    Raises:
+        NotConstant: only the program that runs knows it.
+    """
+    obj = obj.realize(tx)
+    if type(obj) is TupleVariable:
+        return tuple(_hashable(tx, item) for item in obj.items(tx))
+    if isinstance(obj, BoundMethodVariable):
+        return types.MethodType(_hashable(tx, obj.function), _hashable(tx, obj.owner))
+    if isinstance(obj, ObjectVariable):
+        return obj.value
+    kept = _kept(tx, obj) if type_lookup(obj.get_type(), "__hash__") in _BY_IDENTITY else ABSENT
+    return python_value(tx, obj) if kept is ABSENT else kept
+
+
+_BY_IDENTITY: Final = (object.__hash__, type.__hash__, types.FunctionType.__hash__)
+
+
+def _kept(tx: Tracer, obj: Arg) -> Any:
+    """An object from before the frame, the same one in every run by a guard; ABSENT if it can't be held to that."""
+    value = None if obj.node is None else obj.node.peek()
+    if obj.node is None or not type(value).__weakrefoffset__ or type(value) is types.MethodType:
+        return ABSENT
+    tx.guard(obj.node, Is(value))
+    return value
 
 
 @handles(id)
 def identity(tx: Tracer, obj: Arg, /) -> VariableTracker:
     if obj.is_constant():
-        return tx.break_(UNKNOWN_CALL, what=f"id() of {obj.describe()}")
-    value = None if obj.node is None else obj.node.peek()
-    if type(value).__weakrefoffset__ and type(value) is not types.MethodType and obj.node is not None:
-        tx.guard(obj.node, Is(value))
+        value = obj.as_constant(tx)
+        if value is not None and type(value) is not bool:
+            return tx.break_(UNKNOWN_CALL, what=f"id() of {obj.describe()}")
         return tx.constant(id(value))
-    return IdentityVariable(obj)
+    kept = _kept(tx, obj)
+    return IdentityVariable(obj) if kept is ABSENT else tx.constant(id(kept))
 
 
 # -- truth and iteration
@@ -370,11 +400,22 @@ def is_subclass(tx: Tracer, cls: Arg, class_or_tuple: Arg, /) -> VariableTracker
     return tx.constant(_matches(tx, kind, class_or_tuple, None, "issubclass"))
 
 
+_CHECKED: Final = tuple(type(vars(typing)[name]) for name in ("List", "Tuple", "Callable"))
+"""Types of what typing has for classes, which isinstance() takes, as it takes unions."""
+
+
 def _matches(tx: Tracer, kind: type, wanted: Arg, obj: Arg | None, function: str) -> bool:
     wanted = wanted.realize(tx)
     if isinstance(wanted, TupleVariable):
         return any(_matches(tx, kind, w, obj, function) for w in wanted.items(tx))
     cls = abstract.python_object(wanted)
+    union = type(cls).__name__ == "_UnionGenericAlias"  # of typing, until 3.14
+    if obj is not None and (union or type(cls) in _CHECKED):
+        if wanted.node is not None:
+            tx.guard(wanted.node, Is(cls))
+        if union:
+            return any(_matches(tx, kind, tx.object(arg), obj, function) for arg in cls.__args__)
+        return _is_kind(tx, kind, cls.__origin__, obj)
     if not is_a(cls, (type, types.UnionType)):
         hooks = (f"__{function[2:]}check__", "__bases__", "__getattr__")
         if cls is ABSENT or any(type_lookup(type(cls), hook) is not ABSENT for hook in hooks):

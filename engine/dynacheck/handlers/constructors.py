@@ -34,6 +34,7 @@ from dynacheck.variables.sets import FrozenSetVariable, SetVariable
 from dynacheck.variables.slices import RangeVariable, SliceVariable
 from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.variables.tensor import TensorVariable
+from dynacheck.versions import torch_since
 
 Arg = VariableTracker
 
@@ -152,6 +153,8 @@ def make_slice(tx: Tracer, *parts: Arg) -> VariableTracker:
 
 @handles(object)
 def make_object(tx: Tracer) -> VariableTracker:
+    if not torch_since(2, 14):
+        tx.break_(UNKNOWN_CALL, what="object()")
     return UserObjectVariable(object)
 
 
@@ -228,7 +231,7 @@ def make_mapping_proxy(tx: Tracer, mapping: Arg, /) -> VariableTracker:
     return tx.break_(UNKNOWN_CALL, what="types.MappingProxyType()")
 
 
-for _scalar in (int, bool, float, complex, str, bytes):
+for _scalar in (int, bool, float, complex):  # as torch: none of str's and bytes'
     for _method, _raw in vars(_scalar).items():
         if isinstance(_raw, (ClassMethodDescriptorType, staticmethod)) and _method != "__new__":
             folds(getattr(_scalar, _method))

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dynacheck.handlers.registry import handles, replaces
+from dynacheck.reasons import UNKNOWN_CALL
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.callables import GetterVariable
 from dynacheck.variables.coerce import integer
 from dynacheck.variables.symbolic import SymNumberVariable
+from dynacheck.versions import torch_since
 
 Arg = VariableTracker
 
@@ -134,12 +136,16 @@ def getitem(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
 
 @handles(operator.setitem)
 def setitem(tx: Tracer, a: Arg, b: Arg, c: Arg, /) -> VariableTracker:
+    if not torch_since(2, 14):
+        tx.break_(UNKNOWN_CALL, what="operator.setitem()")
     abstract.setitem(tx, a, b, c)
     return tx.constant(None)
 
 
 @handles(operator.delitem)
 def delitem(tx: Tracer, a: Arg, b: Arg, /) -> VariableTracker:
+    if not torch_since(2, 14):
+        tx.break_(UNKNOWN_CALL, what="operator.delitem()")
     abstract.delitem(tx, a, b)
     return tx.constant(None)
 

@@ -11,9 +11,11 @@ import os
 import re
 import struct
 import types
+import typing
 import weakref
 from typing import Any, Final
 
+from dynacheck.guards import Is
 from dynacheck.handlers.folding import folds
 from dynacheck.handlers.registry import handles, refuses, replaces
 from dynacheck.sources import ABSENT, type_lookup
@@ -22,14 +24,33 @@ from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.contexts import ContextVariable
 from dynacheck.variables.finalizers import note_reference
 from dynacheck.variables.frozen import WeakReferenceVariable
-from dynacheck.variables.functions import BoundMethodVariable, TypeExpressionVariable
+from dynacheck.variables.functions import BoundMethodVariable, TypeExpressionVariable, is_written_type
 from dynacheck.variables.objects import UserObjectVariable
-from dynacheck.variables.sequences import TupleVariable
+from dynacheck.variables.sequences import ListVariable, TupleVariable
 from dynacheck.versions import torch_since
 
-folds(re.match, re.search, re.fullmatch, re.sub, re.subn, re.split, re.findall, re.escape, re.compile)
+folds(re.match, re.search, re.fullmatch, re.split, re.findall, re.escape, re.compile)
 folds(struct.pack, struct.unpack, struct.calcsize)
 folds(os.fspath)
+
+
+def _substitutes(name: str) -> None:
+    @handles(getattr(re, name))
+    def call(
+        tx: Tracer,
+        pattern: VariableTracker,
+        repl: VariableTracker,
+        string: VariableTracker,
+        count: VariableTracker | None = None,
+        flags: VariableTracker | None = None,
+    ) -> VariableTracker:
+        compiled = tx.call(tx.object(re.compile), [pattern, *([] if flags is None else [flags])])
+        method = abstract.getattr_(tx, compiled, name)
+        return tx.call(method, [repl, string, *([] if count is None else [count])])
+
+
+for _name in ("sub", "subn"):
+    _substitutes(_name)
 
 
 # -- inspect
@@ -110,17 +131,47 @@ _SUBSCRIPTABLE: Final[tuple[type, ...]] = (
     collections.defaultdict,
     collections.OrderedDict,
 )
+_OF_TYPING: Final = tuple(
+    kind
+    for kind in vars(typing).values()
+    if isinstance(kind, type)
+    and is_written_type(kind)
+    and isinstance(vars(kind).get("__getitem__"), types.FunctionType)
+)
+
+
+def _written(tx: Tracer, item: VariableTracker) -> Any:
+    """The object that part of a type is, or ABSENT."""
+    item = item.realize(tx)
+    if not isinstance(item, (TupleVariable, ListVariable)):
+        return abstract.python_object(item)
+    parts = [_written(tx, part) for part in item.items(tx)]
+    return ABSENT if any(part is ABSENT for part in parts) else item.get_type()(parts)
+
+
+def _subscripted(
+    tx: Tracer, of: Any, owner: VariableTracker, item: VariableTracker
+) -> VariableTracker | None:
+    part = _written(tx, item)
+    if part is ABSENT:
+        return None
+    return TypeExpressionVariable(of[part], operator.getitem, (owner, item))
+
+
+@handles(*{vars(kind)["__getitem__"] for kind in _OF_TYPING})
+def subscript_of_typing(tx: Tracer, owner: VariableTracker, item: VariableTracker) -> VariableTracker | None:
+    """`Optional[int]`, `Callable[[int], int]`: typing's own code makes it."""
+    kind = None if owner.node is None else owner.node.peek()
+    if owner.node is None or type(kind) not in _OF_TYPING:
+        return None
+    tx.guard(owner.node, Is(kind))
+    return _subscripted(tx, kind, owner, item)
 
 
 def _alias(cls: Any) -> None:
     @handles(cls.__class_getitem__)
     def subscript(tx: Tracer, item: VariableTracker, /) -> VariableTracker | None:
-        items = item.items(tx) if isinstance(item, TupleVariable) else [item]
-        values = [abstract.python_object(i.realize(tx)) for i in items]
-        if any(v is ABSENT for v in values):
-            return None
-        alias = types.GenericAlias(cls, tuple(values))
-        return TypeExpressionVariable(alias, operator.getitem, (tx.object(cls), item))
+        return _subscripted(tx, cls, tx.object(cls), item)
 
 
 for _cls in _SUBSCRIPTABLE:

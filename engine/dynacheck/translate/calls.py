@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import itertools
 import types
@@ -39,7 +40,9 @@ from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, U
 from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.modules import NNModuleVariable
+from dynacheck.variables.namespaces import class_namespace
 from dynacheck.variables.objects import UserObjectVariable
+from dynacheck.variables.proxies import MappingProxyVariable
 from dynacheck.variables.tensor import TensorVariable
 
 COROUTINES = 0x80 | 0x200
@@ -126,6 +129,8 @@ class Calls(Tracing):
             )
             and args
         ):
+            if _is_unknown_unbound(fn):
+                self.break_(reasons.UNKNOWN_CALL, what=fn.describe())
             return self.call_base_method(
                 args[0].realize(self), value.__objclass__, value.__name__, args[1:], kwargs
             )
@@ -425,6 +430,8 @@ class Calls(Tracing):
             found = getattr(value, name)
         except AttributeError as error:
             self.raise_(AttributeError, *error.args)
+        if name == "__dict__" and isinstance(value, type):
+            return MappingProxyVariable(class_namespace(self, value))
         if owner.node is not None and not isinstance(value, type) and not _is_torch(value):
             child = owner.node.child(CAttr(name))
             if child.peek() is ABSENT:
@@ -453,7 +460,10 @@ class Calls(Tracing):
         made = torch_overrides.construct(self, value, args, kwargs)
         if made is not None:
             return made
-        if issubclass(value, torch.Tensor) or type_lookup(type(value), "__call__") is not type.__call__:
+        call = type_lookup(type(value), "__call__")
+        if isinstance(call, type):  # of typed dicts: a class isn't bound
+            return self.call(self.object(call), args, kwargs)
+        if issubclass(value, torch.Tensor) or call is not type.__call__:
             self.break_(reasons.UNKNOWN_CALL, what=f"the class {value.__qualname__}")
         if not isinstance(cls, ClassVariable):
             why = skip.why_skipped(value)
@@ -560,6 +570,20 @@ class Calls(Tracing):
         if isinstance(function, UserFunctionVariable) and not function.code.co_flags & GENERATORS:
             return self.call_python(decorated, context, function)
         self.break_(reasons.UNKNOWN_CALL, what=f"{context.describe()} as a decorator")
+
+
+def _is_unknown_unbound(fn: ObjectVariable) -> bool:
+    """Whether torch knows nothing of a C method that is called with its object (`list.append(made, 1)`).
+
+    It breaks where the program keeps such a method somewhere (but in a class, where it is a method), and at methods of
+    some classes, operators excepted.
+    """
+    if fn.node is not None and not isinstance(fn.node.accessor, TypeAttr):
+        return fn.value.__objclass__.__module__ in ("builtins", "collections")
+    cls, name = fn.value.__objclass__, fn.value.__name__
+    if cls in (list, collections.deque):
+        return name not in ("__add__", "__repr__")
+    return cls in (bytes, int, bool, complex) and name[:2] != "__"
 
 
 def _compiled_from(value: FunctionType) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from dynacheck.guards import Absent, NotAbsent
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE
@@ -28,6 +28,20 @@ from dynacheck.variables.objects import (
 )
 from dynacheck.variables.proxies import MappingProxyVariable
 from dynacheck.variables.results import fold
+
+_OF_TYPE: Final = frozenset(
+    (
+        "__name__",
+        "__qualname__",
+        "__module__",
+        "__doc__",
+        "__mro__",
+        "__bases__",
+        "__base__",
+        "__annotations__",
+    )
+)
+"""Attributes of every class that are read from the class itself."""
 
 
 def set_class_attribute(cls: type, name: str, value: object) -> None:
@@ -154,7 +168,7 @@ class ClassVariable(ObjectVariable):
         tx.raise_(AttributeError, f"type object {cls.__name__!r} has no attribute {name!r}")
 
     def _meta_descriptor(self, tx: Tracer, name: str, raw: object) -> VariableTracker:
-        if name in ("__name__", "__qualname__", "__module__", "__doc__", "__mro__", "__bases__", "__base__"):
+        if name in _OF_TYPE:
             return tx.wrap(tx.class_node(self.value).child(CAttr(name)))  # they may be set
         if name == "__class__":
             return tx.class_variable(type(self.value))

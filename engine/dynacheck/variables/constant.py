@@ -198,18 +198,28 @@ class ConstantVariable(VariableTracker):
         self, tx: Tracer, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
         """Run a builtin method of the constant for real."""
-        if name == "join" and len(args) == 1 and isinstance(self.value, (str, bytes)):
+        if name == "join" and len(args) == 1 and isinstance(self.value, str):
             return join(tx, self.value, args[0])
         if isinstance(self.value, enum.Enum) and name[:2] != "__":
             self.unmodelled(tx, method=repr(name))  # of the builtin type that the enum mixes in
         if name == "format" and isinstance(self.value, str):
             return format_method(tx, self.value, args, kwargs)
+        if self._breaks_as_torch(name, bool(args or kwargs)):
+            self.unmodelled(tx, method=repr(name))
         try:
             values = [python_value(tx, a) for a in args]
             named = {k: python_value(tx, v) for k, v in kwargs.items()}
         except NotConstant:
             self.unmodelled(tx, method=f"{name!r} with arguments that aren't constants")
         return fold(tx, getattr(self.value, name), *values, **named)
+
+    def _breaks_as_torch(self, name: str, takes: bool) -> bool:
+        """Of bytes torch runs `decode` alone for real, of numbers only methods that take nothing or are operators."""
+        if name[:2] == "__":
+            return False
+        return (
+            name != "decode" if type(self.value) is bytes else takes and isinstance(self.value, (int, float))
+        )
 
     # -- truth, length, items, iteration
     def nb_bool(self, tx: Tracer) -> bool:
@@ -234,6 +244,8 @@ class ConstantVariable(VariableTracker):
     def tp_iter(self, tx: Tracer) -> VariableTracker:
         if type_lookup(type(self.value), "__iter__") is ABSENT:
             tx.raise_(TypeError, f"{type(self.value).__name__!r} object is not iterable")
+        if isinstance(self.value, enum.Flag) and runs_no_user_code(type(self.value), "__iter__"):
+            return tx.tuple_of([tx.object(member) for member in self.value]).tp_iter(tx)
         if type(self.value) not in SCALAR_TYPES:
             found = self._users_method(tx, "__iter__")
             if found is None and not isinstance(self.value, enum.Flag):

@@ -46,14 +46,41 @@ class FrozenVariable(BuiltinObject):
     def call_method(
         self, tx: Tracer, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
+        if name in ("sub", "subn") and isinstance(self.value, re.Pattern):
+            function = (args[0] if args else kwargs.get("repl", self)).realize(tx)
+            if not function.is_constant():
+                return self._substitute(tx, name, function, args, kwargs)
         try:
             values = [python_value(tx, a) for a in args]
             named = {k: python_value(tx, v) for k, v in kwargs.items()}
         except NotConstant:
             self.unmodelled(tx, method=f"{name!r} with arguments that aren't constants")
-        if name == "finditer":
+        if name in ("finditer", "groupdict"):
             self.unmodelled(tx, method=repr(name))
         return fold(tx, getattr(self.value, name), *values, **named)
+
+    def _substitute(
+        self,
+        tx: Tracer,
+        name: str,
+        function: VariableTracker,
+        args: list[VariableTracker],
+        kwargs: dict[str, VariableTracker],
+    ) -> VariableTracker:
+        """`sub` with a function: it is asked about all matches, then what it gave is put in for real."""
+        unknown = f"{name!r} with arguments that aren't constants"
+        try:
+            rest = [python_value(tx, a) for a in args[1:]]
+            named = {k: python_value(tx, v) for k, v in kwargs.items() if k != "repl"}
+        except NotConstant:
+            self.unmodelled(tx, method=unknown)
+        matches: list[re.Match[str]] = []
+        fold(tx, self.value.sub, matches.append, *rest, **named)
+        made = [tx.call(function, [FrozenVariable(match)]).realize(tx) for match in matches]
+        if not all(value.is_constant() for value in made):
+            self.unmodelled(tx, method=unknown)
+        texts = iter([value.as_constant(tx) for value in made])
+        return fold(tx, getattr(self.value, name), lambda match: next(texts), *rest, **named)
 
     def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
         return self.call_method(tx, "__getitem__", [key], {})

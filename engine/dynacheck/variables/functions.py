@@ -55,7 +55,7 @@ class CallableVariable(VariableTracker):
         same = self is other
         if not same and hasattr(self, "value") and hasattr(other, "value"):
             same = self.value is other.value or (
-                type(self.value) in WRITTEN_TYPES and self.value == other.value
+                is_written_type(type(self.value)) and self.value == other.value
             )
         return tx.constant(same is (op == "=="))
 
@@ -116,6 +116,12 @@ class ObjectVariable(CallableVariable):
         to.call_helper(importable, lambda: to.load_const(_address(value, module)))
 
 
+def is_written_type(kind: type) -> bool:
+    """Whether objects of a type are written as types: `list[int]`, `int | str`, `Optional`, `Optional[int]`."""
+    of_typing = kind.__module__ == "typing" and kind.__name__.endswith(("GenericAlias", "Form", "Type"))
+    return of_typing or kind in WRITTEN_TYPES
+
+
 def is_type_expression(value: object) -> bool:
     """Whether an object may be part of `int | None`, asked in a way that runs no user code."""
     kind = type(value)
@@ -154,12 +160,13 @@ def _address(value: Any, module: Any) -> tuple[str, str]:
     for candidate in (module, "builtins", "torch", "operator", "math"):
         if candidate and candidate in sys.modules:
             try:
-                if importable((candidate, name)) is value:
+                found = importable((candidate, name))
+                if found is value or (type(value) is BuiltinFunctionType and found == value):  # bound anew
                     return candidate, name
             except AttributeError:
                 continue
-    for name, found in vars(types).items():  # types of C code that have no name of their own
-        if found is value:
+    for name, kind in vars(types).items():  # types of C code that have no name of their own
+        if kind is value:
             return "types", name
     raise CantRebuild(repr(value))
 
@@ -306,6 +313,7 @@ class UserFunctionVariable(CallableVariable):
                 tx.guard_absent(self.node.child(DictAttr(name)))
                 tx.raise_(AttributeError, f"'function' object has no attribute {name!r}")
             if self.node is not None and name in (
+                "__closure__",
                 "__doc__",
                 "__globals__",
                 "__annotations__",

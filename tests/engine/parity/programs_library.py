@@ -2,6 +2,8 @@
 
 import dataclasses
 import enum
+import functools
+import typing
 
 import torch
 from parity.harness import registry
@@ -35,6 +37,37 @@ STAND, POINT = Stand(Point(1)), Point(1)
 IDS = {id(POINT): "kept"}
 
 
+class Kept:
+    """Its objects are hashed by identity."""
+
+    n: int = 0
+
+    def method(self):
+        return self.n
+
+
+class Typed(typing.TypedDict):
+    a: int
+
+
+class Switch(enum.Flag):
+    A = 1
+    B = 2
+
+
+@functools.singledispatch
+def kind_of(value):
+    return "any"
+
+
+@kind_of.register
+def _(value: int):
+    return "int"
+
+
+KEPT, LOWER = Kept(), str.lower
+
+
 class Items(dict):
     """Its items are its attributes."""
 
@@ -55,7 +88,7 @@ def called(fn, *args):
 
 SCOPE = {**globals()}
 exec("import bisect, collections, copy, functools, heapq, inspect, itertools", SCOPE)
-exec("import operator, os, pathlib, statistics, sys, types, uuid", SCOPE)
+exec("import fnmatch, operator, os, pathlib, re, statistics, sys, types, urllib.parse, uuid", SCOPE)
 
 # name, expression, how often torch breaks there, entries
 ROWS = (
@@ -101,6 +134,45 @@ ROWS = (
     ("members_of_an_enum", "Letter.__members__['A'].name", 0, 1),
     ("items_as_attributes", "Items(a=1)['a']", 0, 1),
     ("cast_possible", "torch.can_cast(torch.int, torch.float)", 1, 1),
+    ("bytes_shown", 'b"ab".hex()', 1, 1),
+    ("bytes_split", 'b"a,b".split(b",")', 1, 1),
+    ("bytes_joined", 'b"".join([b"a"])', 1, 1),
+    ("bytes_read", 'b"ab".decode()', 0, 1),
+    ("bytes_of_text", 'bytes.fromhex("ff")', 1, 1),
+    ("number_of_bytes", '(5).to_bytes(2, "big")', 1, 1),
+    ("length_in_bits", "(5).bit_length()", 0, 1),
+    ("table_of_letters", 'str.maketrans("a", "b")', 1, 1),
+    ("method_of_bytes", 'bytes.decode(b"a")', 1, 1),
+    ("method_of_int", "int.bit_length(3)", 1, 1),
+    ("method_of_list", "list.append([], 1)", 1, 1),
+    ("method_of_dict", "dict.get({1: 2}, 1)", 0, 1),
+    ("method_of_str", 'str.upper("a")', 0, 1),
+    ("method_kept", 'LOWER("A")', 1, 1),
+    ("substituted", 're.sub("a", lambda m: m[0] + "b", "aa")', 0, 1),
+    ("substituted_and_counted", 're.compile("a").subn(lambda m: "b", "aa", count=1)', 0, 1),
+    ("quoted", 'urllib.parse.quote("a")', 1, 1),
+    ("new_object", "object() is None", 1, 1),
+    ("item_set", "operator.setitem([1], 0, 2)", 1, 1),
+    ("item_deleted", "operator.delitem({1: 2}, 1)", 1, 1),
+    ("matched_names", 'fnmatch.fnmatch("a", "a")', 1, 1),
+    ("dispatched_on_a_number", "kind_of(1)", 1, 1),
+    ("optional", "typing.Optional[int] is None", 0, 1),
+    ("mapping_written", "typing.Dict[str, int] is None", 0, 1),
+    ("callable_written", "typing.Callable[[int], int] is None", 0, 1),
+    ("literal_written", 'typing.Literal["a"] is None', 0, 1),
+    ("instance_of_typing", "isinstance([], typing.Sequence)", 0, 1),
+    ("instance_of_optional", "isinstance(1, typing.Optional[int])", 0, 1),
+    ("annotations_of_a_class", 'Kept.__annotations__["n"]', 0, 1),
+    ("hints_of_a_class", 'typing.get_type_hints(Kept)["n"]', 1, 1),
+    ("closure_of_a_function", "Kept.method.__closure__ is None", 0, 1),
+    ("hash_of_an_object", "hash(KEPT) == hash(KEPT)", 0, 1),
+    ("hash_of_a_class", "hash(Kept) == hash(Kept)", 0, 1),
+    ("hash_of_a_method", "hash(KEPT.method) == hash(KEPT.method)", 0, 1),
+    ("hash_of_objects", "hash((KEPT, Kept, 1)) == hash((KEPT, Kept, 1))", 0, 1),
+    ("typed_dict", "Typed(a=1)", 0, 1),
+    ("typed_dict_of_a_dict", 'Typed({"a": 1})["a"]', 0, 1),
+    ("flags_listed", "[flag.name for flag in Switch(3)]", 0, 1),
+    ("identity_of_none", "id(None) == id(None)", 0, 1),
     ("types_promoted", "torch.promote_types(torch.int, torch.float)", 0, 1),
 )
 

@@ -2,6 +2,7 @@
 
 import abc
 import collections
+import enum
 import functools
 import typing
 
@@ -105,6 +106,15 @@ class IntSub(int):
         return self * 2
 
 
+class Words(typing.TypedDict):
+    a: int
+
+
+class Switch(enum.Flag):
+    A = 1
+    B = 2
+
+
 def seven():
     return 7
 
@@ -120,6 +130,8 @@ NAMES = (
     "Typed",
     "Base",
     "Slots",
+    "Switch",
+    "Words",
     "Numbered",
     "Listing",
     "seven",
@@ -273,6 +285,34 @@ PROGRAMS = {
         "collections.Counter('ab')",
         "c['a']+=1\nc.update('z')\nresult=c['a'],c['nope'],len(c)",
     ),
+    "substituting functions": (
+        "",
+        "",
+        "import re\np=re.compile('(a)|b*')\nresult=re.sub('a', lambda m: m[0]+str(m.start()), 'aba', count=1), "
+        "p.subn(lambda m: str(m.lastindex), 'abba'), re.subn('x', seven, 'a'), re.sub('a', lambda m: None, 'aba')",
+    ),
+    "a function that gives no text": ("", "", "import re\nresult=re.sub('a', lambda m: 3, 'a')"),
+    "types written": (
+        "",
+        "",
+        "a=typing.Optional[int]\nresult=a==typing.Union[int,None], a.__args__, typing.get_args(typing.Dict[str,int]), "
+        "typing.Tuple[int,...].__args__, typing.Callable[[int],str].__args__, typing.Literal['a'].__args__",
+    ),
+    "instances of types written": (
+        "a",
+        "[1]",
+        "result=isinstance(a,typing.List), isinstance(a,typing.Hashable), isinstance(a,typing.Union[int,list]), "
+        "isinstance(a,typing.Optional[int]), isinstance(None,typing.Optional[int]), isinstance((),typing.Sequence)",
+    ),
+    "instance of a list of ints": ("a", "[1]", "result=isinstance(a,typing.List[int])"),
+    "hints": ("", "", "result=typing.get_type_hints(Words), Words.__annotations__, seven.__closure__"),
+    "hashes by identity": (
+        "",
+        "",
+        "result=hash(Gen)==hash(Gen), hash(seven), hash(len), hash((Gen,seven,1)), {hash(Gen):1}[hash(Gen)]",
+    ),
+    "typed dict": ("", "", "w=Words(a=1)\nw['a']+=1\nresult=w, type(w), Words({'a':x})"),
+    "flags": ("", "", "result=list(Switch.A|Switch.B), [f.name for f in Switch(2)], len(list(Switch(0)))"),
     "output arg": (
         "o",
         "Output(a=torch.ones(2))",
