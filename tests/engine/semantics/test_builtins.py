@@ -326,7 +326,7 @@ PROGRAMS = {
         "hasattr(o, 'nope'), o.extra"
     ),
     "counter": (
-        "c = collections.Counter('abca')\nc['z'] += 2\nresult = c['a'], c['q'], c.most_common(1), "
+        "c = collections.Counter('abca')\nc['z'] += 2\nresult = c['a'], c['q'], c.most_common(), "
         "sum(c.values()), dict(c)"
     ),
     "cached": "result = cached(4), cached.__wrapped__(2)",

@@ -304,7 +304,6 @@ PROGRAMS = {
         "result=isinstance(a,typing.List), isinstance(a,typing.Hashable), isinstance(a,typing.Union[int,list]), "
         "isinstance(a,typing.Optional[int]), isinstance(None,typing.Optional[int]), isinstance((),typing.Sequence)",
     ),
-    "instance of a list of ints": ("a", "[1]", "result=isinstance(a,typing.List[int])"),
     "hints": ("", "", "result=typing.get_type_hints(Words), Words.__annotations__, seven.__closure__"),
     "hashes by identity": (
         "",
