@@ -121,8 +121,6 @@ TUPLES = [
     "list(t)",
     "tuple(t)",
     "repr(t)",
-    "t.__setitem__(0, 1)",
-    "t.__delitem__(0)",
     "t.append(1)",
     "list(reversed(t))",
     "list(enumerate(t, 1))",
