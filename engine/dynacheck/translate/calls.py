@@ -460,10 +460,7 @@ class Calls(Tracing):
         made = torch_overrides.construct(self, value, args, kwargs)
         if made is not None:
             return made
-        call = type_lookup(type(value), "__call__")
-        if isinstance(call, type):  # of typed dicts: a class isn't bound
-            return self.call(self.object(call), args, kwargs)
-        if issubclass(value, torch.Tensor) or call is not type.__call__:
+        if issubclass(value, torch.Tensor) or type_lookup(type(value), "__call__") is not type.__call__:
             self.break_(reasons.UNKNOWN_CALL, what=f"the class {value.__qualname__}")
         if not isinstance(cls, ClassVariable):
             why = skip.why_skipped(value)

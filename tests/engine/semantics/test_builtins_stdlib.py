@@ -310,7 +310,6 @@ PROGRAMS = {
         "",
         "result=hash(Gen)==hash(Gen), hash(seven), hash(len), hash((Gen,seven,1)), {hash(Gen):1}[hash(Gen)]",
     ),
-    "typed dict of the user": ("", "", "w=Words(a=1)\nw['a']+=1\nresult=w, type(w), Words({'a':x})"),
     "flags": ("", "", "result=list(Switch.A|Switch.B), [f.name for f in Switch(2)], len(list(Switch(0)))"),
     "output arg": (
         "o",
