@@ -210,11 +210,7 @@ def hash_of(tx: Tracer, obj: Arg, /) -> VariableTracker:
 
 
 def _hashable(tx: Tracer, obj: Arg) -> Any:
-    """What has the hash of an object: itself, kept by a guard where it is hashed by identity.
-
-    Raises:
-        NotConstant: only the program that runs knows it.
-    """
+    """What has the hash of an object: itself, kept by a guard where it is hashed by identity; else NotConstant."""
     obj = obj.realize(tx)
     if type(obj) is TupleVariable:
         return tuple(_hashable(tx, item) for item in obj.items(tx))

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import functools
-from types import FunctionType
 
-from dynacheck.handlers.registry import handles, handles_code
-from dynacheck.reasons import UNKNOWN_CALL
-from dynacheck.sources import HEAP_TYPE
+from dynacheck.handlers.registry import handles
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.callables import PartialVariable
 from dynacheck.variables.functions import UserFunctionVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.results import python_value
-from dynacheck.versions import torch_since
 
 Arg = VariableTracker
 
@@ -35,15 +31,6 @@ def reduce(tx: Tracer, function: Arg, iterable: Arg, initial: Arg | None = None,
     while (item := abstract.iternext(tx, iterator)) is not None:
         value = tx.call(function, [value, item])
     return value
-
-
-@handles_code(functools.singledispatch(functools.reduce).dispatch.__code__)
-def dispatched(tx: Tracer, dispatch: FunctionType, cls: Arg) -> VariableTracker | None:
-    """What a single-dispatch function has for a class; before torch 2.14 for classes of Python code alone."""
-    kind = abstract.python_class(cls.realize(tx))
-    if kind is not None and not kind.__flags__ & HEAP_TYPE and not torch_since(2, 14):
-        tx.break_(UNKNOWN_CALL, what=f"a single-dispatch function on {kind.__name__}")
-    return None
 
 
 def _is(tx: Tracer, value: Arg | None, default: tuple[str, ...]) -> bool:

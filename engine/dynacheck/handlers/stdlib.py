@@ -29,6 +29,8 @@ from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, TupleVariable
 from dynacheck.versions import torch_since
 
+Arg = VariableTracker
+
 folds(re.match, re.search, re.fullmatch, re.split, re.findall, re.escape, re.compile)
 folds(struct.pack, struct.unpack, struct.calcsize)
 folds(os.fspath)
@@ -37,12 +39,7 @@ folds(os.fspath)
 def _substitutes(name: str) -> None:
     @handles(getattr(re, name))
     def call(
-        tx: Tracer,
-        pattern: VariableTracker,
-        repl: VariableTracker,
-        string: VariableTracker,
-        count: VariableTracker | None = None,
-        flags: VariableTracker | None = None,
+        tx: Tracer, pattern: Arg, repl: Arg, string: Arg, count: Arg | None = None, flags: Arg | None = None
     ) -> VariableTracker:
         compiled = tx.call(tx.object(re.compile), [pattern, *([] if flags is None else [flags])])
         method = abstract.getattr_(tx, compiled, name)
@@ -131,13 +128,7 @@ _SUBSCRIPTABLE: Final[tuple[type, ...]] = (
     collections.defaultdict,
     collections.OrderedDict,
 )
-_OF_TYPING: Final = tuple(
-    kind
-    for kind in vars(typing).values()
-    if isinstance(kind, type)
-    and is_written_type(kind)
-    and isinstance(vars(kind).get("__getitem__"), types.FunctionType)
-)
+_OF_TYPING: Final = {k for k in vars(typing).values() if isinstance(k, type) and is_written_type(k)}
 
 
 def _written(tx: Tracer, item: VariableTracker) -> Any:
@@ -149,20 +140,15 @@ def _written(tx: Tracer, item: VariableTracker) -> Any:
     return ABSENT if any(part is ABSENT for part in parts) else item.get_type()(parts)
 
 
-def _subscripted(
-    tx: Tracer, of: Any, owner: VariableTracker, item: VariableTracker
-) -> VariableTracker | None:
+def _subscripted(tx: Tracer, of: Any, owner: Arg, item: Arg) -> VariableTracker | None:
     part = _written(tx, item)
-    if part is ABSENT:
-        return None
-    return TypeExpressionVariable(of[part], operator.getitem, (owner, item))
+    return None if part is ABSENT else TypeExpressionVariable(of[part], operator.getitem, (owner, item))
 
 
-@handles(*{vars(kind)["__getitem__"] for kind in _OF_TYPING})
+@handles(*{vars(kind)["__getitem__"] for kind in _OF_TYPING if "__getitem__" in vars(kind)})
 def subscript_of_typing(tx: Tracer, owner: VariableTracker, item: VariableTracker) -> VariableTracker | None:
     """`Optional[int]`, `Callable[[int], int]`: typing's own code makes it."""
-    kind = None if owner.node is None else owner.node.peek()
-    if owner.node is None or type(kind) not in _OF_TYPING:
+    if owner.node is None or type(kind := owner.node.peek()) not in _OF_TYPING:
         return None
     tx.guard(owner.node, Is(kind))
     return _subscripted(tx, kind, owner, item)

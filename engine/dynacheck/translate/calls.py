@@ -570,11 +570,8 @@ class Calls(Tracing):
 
 
 def _is_unknown_unbound(fn: ObjectVariable) -> bool:
-    """Whether torch knows nothing of a C method that is called with its object (`list.append(made, 1)`).
-
-    It breaks where the program keeps such a method somewhere (but in a class, where it is a method), and at methods of
-    some classes, operators excepted.
-    """
+    """Whether torch breaks at a C method called with its object (`list.append(v, 1)`): one kept elsewhere than in a
+    class, and named methods of some classes."""
     if fn.node is not None and not isinstance(fn.node.accessor, TypeAttr):
         return fn.value.__objclass__.__module__ in ("builtins", "collections")
     cls, name = fn.value.__objclass__, fn.value.__name__

@@ -29,17 +29,8 @@ from dynacheck.variables.objects import (
 from dynacheck.variables.proxies import MappingProxyVariable
 from dynacheck.variables.results import fold
 
-_OF_TYPE: Final = frozenset(
-    (
-        "__name__",
-        "__qualname__",
-        "__module__",
-        "__doc__",
-        "__mro__",
-        "__bases__",
-        "__base__",
-        "__annotations__",
-    )
+_OF_TYPE: Final = tuple(
+    f"__{n}__" for n in ("name", "qualname", "module", "doc", "mro", "bases", "base", "annotations")
 )
 """Attributes of every class that are read from the class itself."""
 

@@ -215,11 +215,10 @@ class ConstantVariable(VariableTracker):
 
     def _breaks_as_torch(self, name: str, takes: bool) -> bool:
         """Of bytes torch runs `decode` alone for real, of numbers only methods that take nothing or are operators."""
-        if name[:2] == "__":
-            return False
-        return (
+        breaks = (
             name != "decode" if type(self.value) is bytes else takes and isinstance(self.value, (int, float))
         )
+        return breaks and name[:2] != "__"
 
     # -- truth, length, items, iteration
     def nb_bool(self, tx: Tracer) -> bool:

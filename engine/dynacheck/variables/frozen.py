@@ -60,25 +60,19 @@ class FrozenVariable(BuiltinObject):
         return fold(tx, getattr(self.value, name), *values, **named)
 
     def _substitute(
-        self,
-        tx: Tracer,
-        name: str,
-        function: VariableTracker,
-        args: list[VariableTracker],
-        kwargs: dict[str, VariableTracker],
+        self, tx: Tracer, name: str, function: Any, args: list[Any], kwargs: dict[str, Any]
     ) -> VariableTracker:
         """`sub` with a function: it is asked about all matches, then what it gave is put in for real."""
-        unknown = f"{name!r} with arguments that aren't constants"
         try:
             rest = [python_value(tx, a) for a in args[1:]]
             named = {k: python_value(tx, v) for k, v in kwargs.items() if k != "repl"}
         except NotConstant:
-            self.unmodelled(tx, method=unknown)
+            self.unmodelled(tx, method=repr(name))
         matches: list[re.Match[str]] = []
         fold(tx, self.value.sub, matches.append, *rest, **named)
         made = [tx.call(function, [FrozenVariable(match)]).realize(tx) for match in matches]
         if not all(value.is_constant() for value in made):
-            self.unmodelled(tx, method=unknown)
+            self.unmodelled(tx, method=repr(name))
         texts = iter([value.as_constant(tx) for value in made])
         return fold(tx, getattr(self.value, name), lambda match: next(texts), *rest, **named)
 

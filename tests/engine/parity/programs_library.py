@@ -2,7 +2,6 @@
 
 import dataclasses
 import enum
-import functools
 import typing
 
 import torch
@@ -53,16 +52,6 @@ class Typed(typing.TypedDict):
 class Switch(enum.Flag):
     A = 1
     B = 2
-
-
-@functools.singledispatch
-def kind_of(value):
-    return "any"
-
-
-@kind_of.register
-def _(value: int):
-    return "int"
 
 
 KEPT, LOWER = Kept(), str.lower
@@ -155,7 +144,6 @@ ROWS = (
     ("item_set", "operator.setitem([1], 0, 2)", 1, 1),
     ("item_deleted", "operator.delitem({1: 2}, 1)", 1, 1),
     ("matched_names", 'fnmatch.fnmatch("a", "a")', 1, 1),
-    ("dispatched_on_a_number", "kind_of(1)", 1, 1),
     ("optional", "typing.Optional[int] is None", 0, 1),
     ("mapping_written", "typing.Dict[str, int] is None", 0, 1),
     ("callable_written", "typing.Callable[[int], int] is None", 0, 1),
