@@ -397,7 +397,6 @@ def is_subclass(tx: Tracer, cls: Arg, class_or_tuple: Arg, /) -> VariableTracker
 
 
 _CHECKED: Final = tuple(type(vars(typing)[name]) for name in ("List", "Tuple", "Callable"))
-"""Types of what typing has for classes, which isinstance() takes, as it takes unions."""
 
 
 def _matches(tx: Tracer, kind: type, wanted: Arg, obj: Arg | None, function: str) -> bool:

@@ -570,8 +570,7 @@ class Calls(Tracing):
 
 
 def _is_unknown_unbound(fn: ObjectVariable) -> bool:
-    """Whether torch breaks at a C method called with its object (`list.append(v, 1)`): one kept elsewhere than in a
-    class, and named methods of some classes."""
+    """Whether torch breaks at a C method called with its object: one kept outside of classes, those of some classes."""
     if fn.node is not None and not isinstance(fn.node.accessor, TypeAttr):
         return fn.value.__objclass__.__module__ in ("builtins", "collections")
     cls, name = fn.value.__objclass__, fn.value.__name__

@@ -73,8 +73,8 @@ class FrozenVariable(BuiltinObject):
         made = [tx.call(function, [FrozenVariable(match)]).realize(tx) for match in matches]
         if not all(value.is_constant() for value in made):
             self.unmodelled(tx, method=repr(name))
-        texts = iter([value.as_constant(tx) for value in made])
-        return fold(tx, getattr(self.value, name), lambda match: next(texts), *rest, **named)
+        texts = iter(made)
+        return fold(tx, getattr(self.value, name), lambda _: next(texts).as_constant(tx), *rest, **named)
 
     def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
         return self.call_method(tx, "__getitem__", [key], {})
