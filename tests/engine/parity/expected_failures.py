@@ -110,6 +110,7 @@ AS_TORCH: dict[str, str] = {
 
 UNREAD = "a text or number that is handed on unread is guarded"
 METHODS = "the frame is given up where the argument of a built-in method breaks"
+HASHES = "hash() breaks"
 STALE = "torch doesn't notice that a class changed"
 
 # Other releases of torch than 2.13, whose rules the engine has. Results are plain Python's; figures aren't torch's
@@ -134,6 +135,12 @@ _OTHER_TORCH: dict[tuple[int, int], dict[str, str]] = {
         "04_class_level_list_append": "appending to a list of a class breaks",
         "68_property_with_logic": STALE,
         "101_time_in_forward": "a clock's reading is compiled for again and again",
+        "hash_of_an_object": HASHES,
+        "hash_of_a_class": HASHES,
+        "hash_of_a_method": HASHES,
+        "hash_of_objects": HASHES,
+        "identity_of_none": "id() of None breaks",
+        "flags_listed": "iteration over a flag breaks",
     },
     (2, 14): {"random_random": "random.random() is called before the graph instead of breaking"},
 }
