@@ -10,6 +10,7 @@ from typing import Any, Final
 from dynacheck.handlers.registry import handles, replaces
 from dynacheck.sources import type_lookup
 from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.inherited import OF_THE_CLASS
 from dynacheck.variables.made_classes import make_namedtuple
 
 
@@ -54,6 +55,49 @@ def _missing(self: Any, key: Any, /) -> Any:
     value = self[key] = factory()
     return value
 
+
+def _merged(left: Any, right: Any) -> Any:
+    made = (type(left) if isinstance(left, collections.OrderedDict) else type(right))(left)
+    collections.OrderedDict.update(made, right)
+    return made
+
+
+def _merged_in_place(left: Any, right: Any) -> Any:
+    collections.OrderedDict.update(left, right)
+    return left
+
+
+def _merged_with_default(left: Any, right: Any) -> Any:
+    mine = left if isinstance(left, collections.defaultdict) else right
+    made = type(mine)(mine.default_factory, left)
+    dict.update(made, right)
+    return made
+
+
+def _copied(items: Any) -> Any:
+    return type(items)(items) if items.maxlen is None else type(items)(items, items.maxlen)
+
+
+def _joined(left: Any, right: Any) -> Any:
+    made = _copied(left)
+    collections.deque.extend(made, right)
+    return made
+
+
+def _repeated(left: Any, right: Any) -> Any:
+    items, times = (left, right) if isinstance(left, collections.deque) else (right, left)
+    return collections.deque.__imul__(_copied(items), times)
+
+
+OF_THE_CLASS.update(
+    {
+        (collections.OrderedDict.__or__, "|"): _merged,
+        (collections.OrderedDict.__ior__, "|="): _merged_in_place,
+        (collections.defaultdict.__or__, "|"): _merged_with_default,
+        (collections.deque.__add__, "+"): _joined,
+        (collections.deque.__mul__, "*"): _repeated,
+    }
+)
 
 _OF_ITEMS: Final = ("__setitem__", "__getitem__", "__contains__")
 _BY_ITEMS: Final[dict[Any, Callable[..., Any]]] = {

@@ -12,7 +12,7 @@ from typing import Any
 from dynacheck.guards import Is
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE, UNKNOWN_OPERATION
 from dynacheck.sources import ABSENT, DictAttr, Node, SlotAttr, TypeAttr, instance_dict, type_lookup
-from dynacheck.variables import abstract, class_writes
+from dynacheck.variables import abstract, class_writes, inherited
 from dynacheck.variables.base import NOT_IMPLEMENTED, ObservedException, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
 from dynacheck.variables.functions import BoundMethodVariable, ObjectMethodVariable
@@ -488,15 +488,11 @@ class UserObjectVariable(VariableTracker):
             found = self._slot(tx, f"__r{BINARY[op]}__", left)
         if found is not None:
             return or_not_implemented(tx, found)
-        if self.base is not None:
-            return self.base.nb_binary(
-                tx, op, self.base if left is self else left, self.base if right is self else right
-            )
-        return NOT_IMPLEMENTED
+        return inherited.binary(tx, self, op, left, right)
 
     def nb_inplace(self, tx: Tracer, op: str, right: VariableTracker) -> VariableTracker | object:
         found = self._slot(tx, f"__i{BINARY[op]}__", right)
-        return NOT_IMPLEMENTED if found is None else or_not_implemented(tx, found)
+        return inherited.inplace(tx, self, op, right) if found is None else or_not_implemented(tx, found)
 
     def nb_unary(self, tx: Tracer, op: str) -> VariableTracker:
         found = self._slot(tx, f"__{UNARY[op]}__")

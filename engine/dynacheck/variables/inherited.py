@@ -1,0 +1,57 @@
+"""Operators that a class of the program's inherits from the builtin type it derives from."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any, Final
+
+from dynacheck.sources import type_lookup
+from dynacheck.variables.base import NOT_IMPLEMENTED, Tracer, VariableTracker
+from dynacheck.variables.coerce import data
+
+OF_THE_CLASS: Final[dict[tuple[Any, str], Callable[..., Any]]] = {}
+"""C functions of operators whose result is of the operand's own class, and what they do, in Python."""
+
+
+def binary(
+    tx: Tracer, value: Any, op: str, left: VariableTracker, right: VariableTracker
+) -> VariableTracker | object:
+    """An operator with an object whose class leaves it to the builtin type."""
+    base: Any = value.base
+    if base is None:
+        return NOT_IMPLEMENTED
+    other = right if left is value else left
+    kind = _OTHER.get(op)
+    if kind is None or issubclass(other.get_type(), kind):
+        in_python = OF_THE_CLASS.get((_raw(value, _SLOTS.get(op, "")), op))
+        if in_python is not None:
+            return tx.call_python(in_python, left, right)
+        if op == "|" and left is value and base.get_type() is dict:
+            merged = base.m_copy(tx)
+            merged.m_update(tx, data(tx, right))
+            done: VariableTracker = merged
+            return done
+    found: VariableTracker | object = base.nb_binary(
+        tx, op, base if left is value else left, base if right is value else right
+    )
+    return found
+
+
+def inplace(tx: Tracer, value: Any, op: str, right: VariableTracker) -> VariableTracker | object:
+    """An operator in place: the object stays, what it holds changes."""
+    if value.base is None:
+        return NOT_IMPLEMENTED
+    in_python = OF_THE_CLASS.get((_raw(value, "__ior__"), "|=")) if op == "|" else None
+    if in_python is not None:
+        return tx.call_python(in_python, value, right)
+    done: VariableTracker | object = value.base.nb_inplace(tx, op, right)
+    return value if done is value.base else done
+
+
+def _raw(value: Any, name: str) -> object:
+    return type_lookup(value.cls, name)
+
+
+_OTHER: Final[dict[str, type]] = {"|": dict, "+": collections.deque}
+_SLOTS: Final = {"|": "__or__", "+": "__add__", "*": "__mul__"}
