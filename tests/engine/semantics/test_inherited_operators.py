@@ -134,7 +134,9 @@ def check(source: str, operands: tuple[str, ...] = (), whole: bool = True) -> No
     assert len(report.graphs) == 1 and (report.graph_breaks == () or not whole)
 
 
-IN_FRAME = re.compile(r"\b[QTF]\(")  # these break where they are made, as do deques of a class where they are copied
+IN_FRAME = re.compile(
+    r"\b[QTF]\("
+)  # these break where they are made, as do deques of a class where they are copied
 
 
 @pytest.mark.parametrize("row", IN_PLACE)
