@@ -283,6 +283,11 @@ def own_dict(obj: object) -> dict[str, Any] | None:
     return d if type(d) is dict else None
 
 
+def is_own_dict(obj: object) -> bool:
+    """Whether an object of a class derived from dict is its own instance dict (`self.__dict__ = self`)."""
+    return is_a(obj, dict) and type(obj) is not dict and c_attribute(obj, "__dict__") is obj
+
+
 @dataclass(frozen=True, slots=True)
 class Attribute(Accessor):
     """A step named like an attribute; unless it says otherwise, rewritten code loads it as one."""

@@ -282,6 +282,8 @@ def string_items(tx: Tracer, value: VariableTracker) -> dict[str, VariableTracke
 
 def instance_dict(tx: Tracer, owner: UserObjectVariable) -> VariableTracker:
     """`obj.__dict__`."""
+    if owner.own_dict:
+        return owner
     if not isinstance(owner, NNModuleVariable):
         if owner.dictionary is None:
             owner.dictionary = InstanceDictVariable(owner)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dynacheck.sources import type_lookup
+from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Tracer, VariableTracker
 from dynacheck.variables.coerce import data
 
@@ -47,6 +48,20 @@ def inplace(tx: Tracer, value: Any, op: str, right: VariableTracker) -> Variable
         return tx.call_python(in_python, value, right)
     done: VariableTracker | object = value.base.nb_inplace(tx, op, right)
     return value if done is value.base else done
+
+
+def item(tx: Tracer, value: Any, name: str) -> VariableTracker | None:
+    """An attribute of an object that is its own `__dict__`; None if it has none of that name."""
+    key = tx.constant(name)
+    if not abstract.is_true(tx, value.base.sq_contains(tx, key)):
+        return None
+    found: VariableTracker = value.base.mp_subscript(tx, key)
+    return found
+
+
+def set_item(tx: Tracer, value: Any, name: str, attribute: VariableTracker | None) -> None:
+    """Store or delete one."""
+    value.base.mp_ass_subscript(tx, tx.constant(name), attribute)
 
 
 def _raw(value: Any, name: str) -> object:

@@ -46,6 +46,10 @@ def is_data_descriptor(raw: object) -> bool:
     return type_lookup(cls, "__set__") is not ABSENT or type_lookup(cls, "__delete__") is not ABSENT
 
 
+C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+READ_BY_METHODS = ("__getitem__", "__contains__", "__missing__")
+
+
 def new_object(cls: type, base: Any) -> object:
     """An empty instance, made by a base of its class (used by rewritten code)."""
     made: object = base.__new__(cls)
@@ -129,7 +133,7 @@ class UserObjectVariable(VariableTracker):
     else is read from the object through its node. `base` is the tracker of a builtin base's data (dict, list, tuple).
     """
 
-    __slots__ = ("attrs", "base", "cls", "dictionary", "remade", "value")
+    __slots__ = ("attrs", "base", "cls", "dictionary", "own_dict", "remade", "value")
 
     def __init__(
         self, cls: type, value: Any = None, node: Node | None = None, base: BuiltinObject | None = None
@@ -141,6 +145,7 @@ class UserObjectVariable(VariableTracker):
         self.attrs: dict[str, VariableTracker | None] = {}
         self.remade: frozenset[str] = frozenset()
         self.dictionary: VariableTracker | None = None
+        self.own_dict = False  # whether its `__dict__` is the object itself: attributes are items
 
     def get_type(self) -> type:
         return self.cls
@@ -167,6 +172,8 @@ class UserObjectVariable(VariableTracker):
         if raw is ABSENT or (isinstance(raw, types.WrapperDescriptorType) and raw.__name__ == hook):
             self.guard_builtin(tx, raw, node)
             return None
+        if isinstance(raw, C_METHODS):  # `__getattr__ = dict.__getitem__`: as torch
+            (tx.give_up if "get" in hook else tx.break_)(UNKNOWN_ATTRIBUTE, name=hook, what=self.describe())
         return self.bind(tx, hook, raw, node)
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
@@ -211,12 +218,12 @@ class UserObjectVariable(VariableTracker):
 
     def instance_attribute(self, tx: Tracer, name: str) -> VariableTracker | None:
         """What the instance dict has; None, with a guard, when it has nothing."""
+        if self.own_dict:
+            return inherited.item(tx, self, name)
         if name in self.attrs:
             return self.attrs[name]
-        if self.node is None:
-            return None
-        attributes = instance_dict(self.value)
-        if attributes is None:
+        attributes = None if self.node is None else instance_dict(self.value)
+        if attributes is None or self.node is None:
             return None
         child = self.node.named(DictAttr, name)
         if name in attributes:
@@ -282,9 +289,7 @@ class UserObjectVariable(VariableTracker):
             return tx.unwrap_method(node, raw)
         if isinstance(raw, classmethod):
             return BoundMethodVariable(tx.unwrap_method(node, raw), tx.class_of(self))
-        if isinstance(
-            raw, (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
-        ):
+        if isinstance(raw, (*C_METHODS, types.BuiltinFunctionType)):
             if isinstance(raw, types.BuiltinFunctionType):
                 return tx.wrap(node)
             another = raw.__name__ != name  # `__setattr__ = dict.__setitem__`
@@ -299,9 +304,8 @@ class UserObjectVariable(VariableTracker):
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         custom = self.override(tx, "__setattr__" if value is not None else "__delattr__")
         if custom is None:
-            self.generic_setattr(tx, name, value)
-        else:
-            tx.call(custom, [tx.constant(name), *([] if value is None else [value])])
+            return self.generic_setattr(tx, name, value)
+        tx.call(custom, [tx.constant(name), *([] if value is None else [value])])
 
     def generic_setattr(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         """`object.__setattr__` (or `__delattr__` when value is None)."""
@@ -339,6 +343,8 @@ class UserObjectVariable(VariableTracker):
 
     def store_attribute(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         """Put a value where instance attributes are kept, or remove it (None)."""
+        if self.own_dict and self.in_dict(name):
+            return inherited.set_item(tx, self, name, value)
         if name in self.attrs and self.attrs[name] is None:  # deleted before: the new one comes last
             del self.attrs[name]
             self.remade |= {name}
@@ -362,11 +368,7 @@ class UserObjectVariable(VariableTracker):
             return BoundMethodVariable(tx.wrap(node), self)
         if isinstance(raw, types.WrapperDescriptorType) and raw.__name__ == name:
             return None  # the builtin base's or object's own
-        if isinstance(raw, types.MethodDescriptorType) and name in (
-            "__getitem__",
-            "__contains__",
-            "__missing__",
-        ):
+        if isinstance(raw, types.MethodDescriptorType) and name in READ_BY_METHODS:
             return None  # dict's own, which CPython has as methods too
         return self.bind(tx, name, raw, node)
 

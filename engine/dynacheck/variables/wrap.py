@@ -16,9 +16,10 @@ from torch import nn
 
 from dynacheck import reasons
 from dynacheck.graph.facts import UnsupportedTensor
-from dynacheck.guards import CodeIs, EnumIs, Is, TypeIs, ValueIs
+from dynacheck.guards import CodeIs, EnumIs, Is, Same, TypeIs, ValueIs
+from dynacheck.guards.base import relate
 from dynacheck.guards.held import is_made_anew
-from dynacheck.sources import ABSENT, HEAP_TYPE, CAttr, Node, instance_dict, is_a, type_lookup
+from dynacheck.sources import ABSENT, HEAP_TYPE, CAttr, Node, is_a, is_own_dict, type_lookup
 from dynacheck.variables.base import GraphBreak, LazyVariable, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.classes import ClassVariable, PythonModuleVariable
@@ -303,9 +304,11 @@ def wrap_user_object(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     cls = type(value)
     if issubclass(cls, threading.local):
         tx.break_(reasons.UNKNOWN_VALUE, what=cls.__name__, why="each thread has its own attributes")
-    if instance_dict(value) is value:
-        tx.break_(reasons.UNKNOWN_VALUE, what=cls.__name__, why="it is its own __dict__")
     tx.guard(node, TypeIs(cls))
     if issubclass(cls, logging.Logger):
         return LoggerVariable(cls, value, node)
-    return UserObjectVariable(cls, value, node, tx.builtin_base(node, value))
+    made = UserObjectVariable(cls, value, node, tx.builtin_base(node, value))
+    if is_own_dict(value):
+        relate(tx.root, Same(), (node, node.child(CAttr("__dict__"))), tx.where())
+        made.own_dict = True
+    return made

@@ -64,6 +64,17 @@ class Items(dict):
     __setattr__ = dict.__setitem__
 
 
+class Own(dict):
+    """Its attributes are its items."""
+
+    def __init__(self, **items):
+        super().__init__(**items)
+        self.__dict__ = self
+
+
+ITEMS, OWN = Items(a=1), Own(n=2)
+
+
 def joined(a, b=1, *c, d=2):
     return a, b, c, d
 
@@ -121,6 +132,7 @@ ROWS = (
     ("identity_as_a_key", "(IDS.get(id(POINT)), id(POINT) in IDS)", 0, 1),
     ("mapping_proxy", "types.MappingProxyType({'a': 1})['a']", 0, 1),
     ("members_of_an_enum", "Letter.__members__['A'].name", 0, 1),
+    ("own_dict_read", "OWN.n", 0, 1),
     ("items_as_attributes", "Items(a=1)['a']", 0, 1),
     ("cast_possible", "torch.can_cast(torch.int, torch.float)", 1, 1),
     ("bytes_shown", 'b"ab".hex()', 1, 1),
@@ -175,3 +187,24 @@ def _add(name, text, breaks, entries):
 
 for _row in ROWS:
     _add(*_row)
+
+
+@program("attribute_by_c_code", 41, graphs=0, breaks=1, entries=0)
+def _():
+    def f(x):
+        y = x + 1
+        return y + ITEMS.a
+
+    return f, [(torch.ones(3),), (torch.ones(3),)]
+
+
+@program("attribute_set_by_c_code", 41, graphs=1, breaks=1, entries=1)
+def _():
+    items = Items(q=1)
+
+    def f(x):
+        y = x + 1
+        items.q = 4
+        return y
+
+    return f, [(torch.ones(3),), (torch.ones(3),)]

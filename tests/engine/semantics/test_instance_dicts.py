@@ -76,3 +76,55 @@ def test_body(name):
         ours = seen(True)
     assert ours == seen(False)
     assert report.graphs or name in ("global order",)
+
+
+class Own(dict):
+    """Its attributes are its items."""
+
+    def __init__(self, **items):
+        super().__init__(**items)
+        self.__dict__ = self
+
+
+OWN = {
+    "stored as an attribute": "g.q = 4\nresult = g['q'], list(g)",
+    "stored as an item": "g['z'] = 5\nresult = g.z, list(g)",
+    "changed": "g.n = 7\nresult = g.n, g['n'], g.get('n')",
+    "deleted": "del g.n\nresult = len(g), 'n' in g, hasattr(g, 'n')",
+    "missing": "result = hasattr(g, 'q'), getattr(g, 'q', 3), g.get('q')",
+    "its dict": "result = vars(g) is g, g.__dict__ is g",
+    "updated": "g.update(n=9)\nresult = g.n",
+    "popped": "result = g.pop('n'), hasattr(g, 'n')",
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_objects_that_are_their_own_dict(name):
+    lines = "".join(f"    {line}\n" for line in OWN[name].splitlines())
+    scope = {}
+    exec(f"def f(x, g):\n{lines}    return x + 1, result", scope)
+
+    def ran(fn):
+        found = []
+        for items in ({"n": 2}, {"n": 3}):
+            g = Own(**items)
+            y, result = fn(torch.ones(2), g)
+            found.append((y.tolist(), result, dict(g), g.__dict__ is g))
+        return found
+
+    with dynacheck.observe() as report:
+        assert ran(dynacheck.compile(scope["f"], backend="eager", fullgraph=True)) == ran(scope["f"])
+    assert report.graphs
+
+
+def test_one_with_a_dict_beside_it_is_another():
+    def f(x, g):
+        g.n = 5
+        return x + g["n"]
+
+    compiled = dynacheck.compile(f, backend="eager")
+    assert compiled(torch.zeros(1), Own(n=2)).item() == 5
+    other = Own(n=2)
+    other.__dict__ = {"n": 1}
+    assert compiled(torch.zeros(1), other).item() == 2
+    assert other.__dict__ == {"n": 5} and dict(other) == {"n": 2}
