@@ -256,7 +256,7 @@ static int keys_match(const Check *c, PyObject *dict) {
 static int set_matches(const Check *c, PyObject *set) {
     PyObject *item;
     if ((PyObject *)Py_TYPE(set) != c->key || PySet_GET_SIZE(set) != c->n) return 0;
-    PyObject *it = PyObject_GetIter(set);
+    PyObject *it = PySet_Type.tp_iter(set); /* past an __iter__ of a subclass; a frozenset has the same */
     if (it == NULL) return -1;
     int r = 1, ordered = c->number != 0;
     for (int at = 0; r == 1 && (item = PyIter_Next(it)) != NULL; at++) {

@@ -233,6 +233,11 @@ class KeysAre(Guard):
         return f"list(dict.keys({paths[0]})) == [{', '.join(map(_element_text, self.keys))}]"
 
 
+def elements_of(value: Any) -> list[Any]:
+    """The elements of a set in its order, past an `__iter__` of a subclass."""
+    return list((set if is_a(value, set) else frozenset).__iter__(value))
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class SetIs(Guard):
     """The set or frozenset (exact type) has exactly these elements: constants by value, others by identity.
@@ -248,7 +253,7 @@ class SetIs(Guard):
     native_op: ClassVar[str] = "SET"
 
     def __init__(self, value: set[Any] | frozenset[Any], ordered: bool = False) -> None:
-        order = tuple(map(_element, value))
+        order = tuple(map(_element, elements_of(value)))
         object.__setattr__(self, "cls", type(value))
         object.__setattr__(self, "elements", frozenset(order))
         object.__setattr__(self, "order", order if ordered else None)
@@ -261,17 +266,20 @@ class SetIs(Guard):
 
     def check(self, slots: Slots) -> bool:
         value: Any = slots[0]
-        if type(value) is not self.cls or len(value) != len(self.elements):
+        if type(value) is not self.cls:
+            return False
+        found = elements_of(value)
+        if len(found) != len(self.elements):
             return False
         if self.order is not None:
-            return all(map(_element_matches, self.order, value))
-        return all(any(_element_matches(e, v) for v in value) for e in self.elements)
+            return all(map(_element_matches, self.order, found))
+        return all(any(_element_matches(e, v) for v in found) for e in self.elements)
 
     def explain(self, slots: Slots) -> Change:
         value: Any = slots[0]
         now: Any = describe(value)
         if self.cls is type(value):
-            shown = [repr(v) if is_constant(v) else describe(v) for v in value]
+            shown = [repr(v) if is_constant(v) else describe(v) for v in elements_of(value)]
             now = sorted(shown)
             if self.order is not None and now == sorted(map(_element_text, self.elements)):
                 return Change("order", list(map(_element_text, self.order)), shown)

@@ -99,18 +99,33 @@ OF_THE_CLASS.update(
     }
 )
 
+
+def _copied_with_default(items: Any) -> Any:
+    return type(items)(items.default_factory, items)
+
+
+_OF_THE_CLASS: Final[dict[Any, Callable[..., Any]]] = {
+    collections.OrderedDict.copy: _copy,
+    collections.deque.copy: _copied,
+    collections.deque.__copy__: _copied,
+    collections.defaultdict.copy: _copied_with_default,
+    collections.defaultdict.__copy__: _copied_with_default,
+}
+"""C methods that make an object of the class of theirs."""
 _OF_ITEMS: Final = ("__setitem__", "__getitem__", "__contains__")
 _BY_ITEMS: Final[dict[Any, Callable[..., Any]]] = {
     collections.OrderedDict.__init__: _update,
     collections.OrderedDict.update: _update,
     collections.OrderedDict.setdefault: _setdefault,
-    collections.OrderedDict.copy: _copy,
     collections.defaultdict.__missing__: _missing,
 }
 
 
 def by_items(cls: type, method: Any) -> Callable[..., Any] | None:
-    """What a C method does on a subclass that has methods of its own for its items, in Python; None for others."""
+    """What a C method does on a subclass, where that may have methods of its own for its items, or makes an object of the
+    class, in Python; None for others."""
+    if method in _OF_THE_CLASS:
+        return _OF_THE_CLASS[method]
     found = _BY_ITEMS.get(method)
     own = found is not None and any(isinstance(type_lookup(cls, name), FunctionType) for name in _OF_ITEMS)
     return found if own else None

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from dynacheck.opcodes.table import NULL
+from dynacheck.sources import dict_keys_of
 from dynacheck.variables.base import GraphBreak, LazyVariable, Tracer, VariableTracker
 from dynacheck.variables.callables import PartialVariable
 from dynacheck.variables.cells import CellVariable
@@ -94,7 +95,8 @@ def _values(tx: Tracer, value: DictVariable) -> Iterable[VariableTracker]:
     made = value.children()
     if value.node is None or value.entries is not None or value.cleared:
         return made
-    found = (value.lookup(tx, tx.constant(key)) for key in value.node.peek() if type(key) in UNREAD)
+    keys = dict_keys_of(value.node.peek())
+    found = (value.lookup(tx, tx.constant(key)) for key in keys if type(key) in UNREAD)
     return [*(v for v in found if v is not None), *made]
 
 

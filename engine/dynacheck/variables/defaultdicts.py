@@ -13,6 +13,11 @@ from dynacheck.variables.coerce import text
 from dynacheck.variables.mappings import DictVariable, Pair, raise_key_error
 
 
+def set_factory(owner: Any, factory: Any) -> None:
+    """Give an object of a subclass its `default_factory` (used by rewritten code)."""
+    vars(defaultdict)["default_factory"].__set__(owner, factory)
+
+
 class DefaultDictVariable(DictVariable):
     """A defaultdict."""
 
@@ -79,6 +84,13 @@ class DefaultDictVariable(DictVariable):
     def children(self) -> Sequence[VariableTracker]:
         held = super().children()
         return held if self._factory is None else [*held, self._factory]
+
+    def fill(self, to: Rebuilder, owner: VariableTracker) -> None:
+        super().fill(to, owner)
+        if self._factory is not None:
+            factory = self._factory
+            to.call_helper(set_factory, lambda: to.load(owner), lambda: to.load(factory))
+            to.pop()
 
     def push_empty(self, to: Rebuilder) -> None:
         factory = self._factory

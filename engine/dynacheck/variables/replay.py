@@ -63,7 +63,7 @@ def replace_deque(target: deque[Any], items: tuple[Any, ...]) -> None:
 
 def replace_elements(target: set[Any], elements: set[Any]) -> None:
     """Give a set new contents, by set's own rule, element by element, which is how its order comes about."""
-    for element in [e for e in target if e not in elements]:
+    for element in [e for e in set.__iter__(target) if e not in elements]:
         set.discard(target, element)
     for element in elements:
         set.add(target, element)

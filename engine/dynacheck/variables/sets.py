@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from dynacheck.guards.held import is_constant as is_plain
-from dynacheck.guards.objects import SetIs
+from dynacheck.guards.objects import SetIs, elements_of
 from dynacheck.sources import Node
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
@@ -94,7 +94,7 @@ class AbstractSetVariable(BuiltinObject):
         assert self.node is not None
         value = self.node.peek()
         keys: list[Any] = []
-        for element in value:
+        for element in elements_of(value):
             if is_plain(element) or isinstance(element, enum.Enum):
                 tracker = tx.constant(element)
             elif type(element).__weakrefoffset__:
@@ -105,7 +105,7 @@ class AbstractSetVariable(BuiltinObject):
             self._elements[found] = tracker
             keys.append(found)
         tx.guard(self.node, SetIs(value))
-        plain = len(keys) == len(value) and all(map(operator.is_, keys, value))
+        plain = all(map(operator.is_, keys, elements_of(value)))
         self._keys = self.python_type(value if plain else keys)  # a copy of a set has its order
 
     def members(self, tx: Tracer) -> Any:
@@ -116,7 +116,7 @@ class AbstractSetVariable(BuiltinObject):
     def keys(self, tx: Tracer) -> Any:
         """The Python set of hash keys, whose order is that of the set."""
         self.read(tx)
-        if self.node is not None and len(self.node.peek()) > 1:
+        if self.node is not None and len(elements_of(self.node.peek())) > 1:
             tx.guard(self.node, SetIs(self.node.peek(), ordered=True))
         return self._keys
 
