@@ -76,7 +76,7 @@ FLAGS = (
     Flag(
         "cudnn benchmark",
         lambda t: t.backends.cudnn.benchmark,
-        lambda t, v: setattr(t.backends.cudnn, "benchmark", v),
+        lambda t, v: t._C._set_cudnn_benchmark(v),  # which is never refused, as the flag may be
     ),
 )
 

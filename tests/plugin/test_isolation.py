@@ -138,7 +138,7 @@ CHANGES = {
     "autocast on cpu": lambda: torch.set_autocast_enabled("cpu", True),
     "autocast on cuda": lambda: torch.set_autocast_dtype("cuda", torch.bfloat16),
     "number of threads": lambda: torch.set_num_threads(3),
-    "cudnn benchmark": lambda: setattr(torch.backends.cudnn, "benchmark", True),
+    "cudnn benchmark": lambda: torch._C._set_cudnn_benchmark(True),
     "torch._dynamo.config.capture_scalar_outputs": lambda: setattr(torch._dynamo.config, "capture_scalar_outputs", True),
     "torch._inductor.config.max_autotune": lambda: setattr(torch._inductor.config, "max_autotune", True),
     "torch._functorch.config.debug_assert": lambda: setattr(torch._functorch.config, "debug_assert", True),

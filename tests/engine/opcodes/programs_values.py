@@ -206,9 +206,13 @@ def compare_error():
     return x < "a"
 
 
+class Plain:
+    pass
+
+
 @program
 def compare_objects_error():
-    x = object()
+    x = Plain()
     return x >= 3
 
 
