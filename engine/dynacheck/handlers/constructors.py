@@ -14,12 +14,14 @@ from dynacheck.reasons import UNKNOWN_CALL
 from dynacheck.sources import ABSENT, HEAP_TYPE, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
+from dynacheck.variables.classes import ClassVariable
 from dynacheck.variables.coerce import integer
 from dynacheck.variables.defaultdicts import DefaultDictVariable
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.handing_on import typed
 from dynacheck.variables.made_classes import make_class
 from dynacheck.variables.mappings import DictVariable, OrderedDictVariable
+from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.proxies import MappingProxyVariable
 from dynacheck.variables.results import fold
@@ -28,6 +30,7 @@ from dynacheck.variables.sequences import (
     NamedTupleVariable,
     SizeVariable,
     TupleVariable,
+    is_structseq,
     keeps_slots,
 )
 from dynacheck.variables.sets import FrozenSetVariable, SetVariable
@@ -61,10 +64,33 @@ def new_tuple(tx: Tracer, cls: Arg, values: Arg | None = None, /) -> VariableTra
     kind = abstract.python_class(cls)
     if kind is tuple:
         return make_tuple(tx, values) if values is not None else TupleVariable([])
-    if kind is None or not hasattr(kind, "_fields") or not keeps_slots(kind):
+    if kind is None or is_structseq(kind) or (hasattr(kind, "_fields") and not keeps_slots(kind)):
         return None
     items = [] if values is None else abstract.iterate(tx, values)
-    return NamedTupleVariable(kind, items, cls)
+    if hasattr(kind, "_fields"):
+        return NamedTupleVariable(kind, items, cls)
+    return _derived(cls, tuple, TupleVariable(items))
+
+
+def _derived(cls: VariableTracker, base: type, contents: BuiltinObject) -> VariableTracker | None:
+    """An object of a class of the program's that is a kind of an immutable container."""
+    kind = abstract.python_class(cls)
+    if not isinstance(cls, ClassVariable) or kind is None:
+        return None
+    between = kind.__mro__[: kind.__mro__.index(base)]
+    if not all(c.__flags__ & HEAP_TYPE for c in between):  # torch.Size
+        return None
+    return UserObjectVariable(kind, None, None, contents)
+
+
+@handles(frozenset.__new__)
+def new_frozen_set(tx: Tracer, cls: Arg, values: Arg | None = None, /) -> VariableTracker | None:
+    kind = abstract.python_class(cls)
+    if kind is frozenset:
+        return make_frozenset(tx, values)
+    return _derived(
+        cls, frozenset, FrozenSetVariable.of(tx, [] if values is None else abstract.iterate(tx, values))
+    )
 
 
 @handles(torch.Size)

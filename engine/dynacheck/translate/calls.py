@@ -48,6 +48,7 @@ from dynacheck.variables.tensor import TensorVariable
 COROUTINES = 0x80 | 0x200
 GENERATORS = 0x20 | COROUTINES
 NOT_CALLED = 1 << 7
+IMMUTABLE = (tuple.__new__, frozenset.__new__)
 """The flag of a class of C code that makes its instances elsewhere."""
 _OPERATORS = ("builtins", "_operator")  # modules whose functions torch takes for operators
 ABSTRACT = 1 << 20
@@ -481,7 +482,8 @@ class Calls(Tracing):
         if isinstance(new_raw, (staticmethod, classmethod, FunctionType)):
             made = self.call(cls.tp_getattro(self, "__new__"), [cls, *args], kwargs)
         else:
-            made = self.new_instance(cls)
+            fixed = self._handled(new_raw, [cls, *args], kwargs) if new_raw in IMMUTABLE else None
+            made = self.new_instance(cls) if fixed is None else fixed
         real = made.realize(self)
         kind = real.get_type()
         if not issubclass(kind, value):

@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 
 from dynacheck.graph.state import enter_inference_mode, exit_inference_mode
+from dynacheck.reasons import SKIPPED_CALL
 from dynacheck.sources import Node
 from dynacheck.variables.base import CantRebuild, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import CallableVariable
@@ -95,6 +96,8 @@ class ContextMethodVariable(CallableVariable):
         if self.name == "__enter__":
             return self.context.enter(tx)
         if self.name == "clone":
+            if self.context.cls is torch.set_grad_enabled:  # as a decorator: torch traces the others' alone
+                tx.break_(SKIPPED_CALL, call="set_grad_enabled.clone", why="it is internal to torch")
             return self.context.clone()
         return tx.decorate_with_context(self.context, args)
 

@@ -8,11 +8,26 @@ from typing import Any, Final
 
 from dynacheck.sources import type_lookup
 from dynacheck.variables import abstract
-from dynacheck.variables.base import NOT_IMPLEMENTED, Tracer, VariableTracker
+from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import data
 
 OF_THE_CLASS: Final[dict[tuple[Any, str], Callable[..., Any]]] = {}
 """C functions of operators whose result is of the operand's own class, and what they do, in Python."""
+
+
+def new_object(cls: type, base: Any, *contents: Any) -> object:
+    """An instance made by a base of its class: empty, or with what an immutable one holds (used by rewritten code)."""
+    made: object = base.__new__(cls, *contents)
+    return made
+
+
+def emit_new(to: Rebuilder, value: Any) -> bool:
+    """Push a new object of a class. Returns whether it has its contents already."""
+    fixed = value.base is not None and value.base.get_type() in (tuple, frozenset)
+    contents = [lambda: value.base.reconstruct(to)] if fixed else []
+    base = value.base_type()
+    to.call_helper(new_object, lambda: to.load_class(value.cls), lambda: to.load_const_type(base), *contents)
+    return fixed
 
 
 def binary(

@@ -50,12 +50,6 @@ C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 READ_BY_METHODS = ("__getitem__", "__contains__", "__missing__")
 
 
-def new_object(cls: type, base: Any) -> object:
-    """An empty instance, made by a base of its class (used by rewritten code)."""
-    made: object = base.__new__(cls)
-    return made
-
-
 def set_attribute(obj: object, name: str, value: object) -> None:
     """Store an attribute by `object`'s own rule (used by rewritten code)."""
     object.__setattr__(obj, name, value)
@@ -571,11 +565,9 @@ class UserObjectVariable(VariableTracker):
             to.pop()
 
     def reconstruct(self, to: Rebuilder) -> None:
-        to.call_helper(
-            new_object, lambda: to.load_class(self.cls), lambda: to.load_const_type(self.base_type())
-        )
+        filled = inherited.emit_new(to, self)
         to.remember(self)
-        if self.base is not None:
+        if self.base is not None and not filled:
             self.base.fill(to, self)
         self._store_attributes(to)
 

@@ -113,3 +113,33 @@ def _add_body(name, body, graphs, breaks, entries, recompiles=0):
 
 for _name, _row in BODIES.items():
     _add_body(_name, *_row)
+
+
+@torch.set_grad_enabled(False)
+def grad_set(x):
+    return x * 2
+
+
+torch.set_grad_enabled(True)
+
+
+@torch.no_grad()
+def without_grad(x):
+    return x * 2
+
+
+@program("decorated_by_no_grad", 41, graphs=1, breaks=0, entries=1)
+def _():
+    def f(x):
+        return without_grad(x) + 1
+
+    return f, [(torch.ones(3),), (torch.ones(3),)]
+
+
+@program("decorated_by_set_grad_enabled", 41, graphs=3, breaks=1, entries=3)
+def _():
+    def f(x):
+        y = x + 1
+        return grad_set(y) + 1
+
+    return f, [(torch.ones(3),), (torch.ones(3),)]

@@ -361,7 +361,7 @@ CLASSES = {
     "D": ("int, [('a', 1), ('b', 2)]", DICTS), "HookedDict": ("[('a', 1), ('b', 2)]", DICTS),
     "S": ("{1, 2, 3}", SETS), "HookedSet": ("{1, 2, 3}", SETS), "F": ("{1, 2, 3}", SETS),
 }  # fmt: skip
-NOT_MADE = ("Q", "T", "F")
+NOT_MADE = ("Q",)
 """Making one in the frame breaks."""
 KNOWN = {
     ("HookedSet", "set(v)"): "CPython copies a set without asking its class to iterate",
