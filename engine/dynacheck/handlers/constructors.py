@@ -33,7 +33,7 @@ from dynacheck.variables.sequences import (
     is_structseq,
     keeps_slots,
 )
-from dynacheck.variables.sets import FrozenSetVariable, SetVariable
+from dynacheck.variables.sets import FrozenSetVariable, SetVariable, merged
 from dynacheck.variables.slices import RangeVariable, SliceVariable
 from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.variables.tensor import TensorVariable
@@ -88,9 +88,7 @@ def new_frozen_set(tx: Tracer, cls: Arg, values: Arg | None = None, /) -> Variab
     kind = abstract.python_class(cls)
     if kind is frozenset:
         return make_frozenset(tx, values)
-    return _derived(
-        cls, frozenset, FrozenSetVariable.of(tx, [] if values is None else abstract.iterate(tx, values))
-    )
+    return _derived(cls, frozenset, FrozenSetVariable.of(tx, merged(tx, values)))
 
 
 @handles(torch.Size)
@@ -133,7 +131,7 @@ def make_defaultdict(tx: Tracer, /, *args: Arg, **named: Arg) -> VariableTracker
 
 @handles(set)
 def make_set(tx: Tracer, values: Arg | None = None, /) -> VariableTracker:
-    made: VariableTracker = SetVariable.of(tx, [] if values is None else abstract.iterate(tx, values))
+    made: VariableTracker = SetVariable.of(tx, merged(tx, values))
     return made
 
 
@@ -141,7 +139,7 @@ def make_set(tx: Tracer, values: Arg | None = None, /) -> VariableTracker:
 def make_frozenset(tx: Tracer, values: Arg | None = None, /) -> VariableTracker:
     if values is not None and values.get_type() is frozenset:
         return values
-    made: VariableTracker = FrozenSetVariable.of(tx, [] if values is None else abstract.iterate(tx, values))
+    made: VariableTracker = FrozenSetVariable.of(tx, merged(tx, values))
     return made
 
 

@@ -56,6 +56,14 @@ class Argument:
     elements: dict[Any, VariableTracker]
 
 
+def merged(tx: Tracer, values: VariableTracker | None) -> Iterable[VariableTracker]:
+    """What goes into a set: another set's elements as they are, anything else by iteration."""
+    if values is None:
+        return ()
+    other = data(tx, values)
+    return other.items(tx) if isinstance(other, AbstractSetVariable) else abstract.iterate(tx, values)
+
+
 class AbstractSetVariable(BuiltinObject):
     """A set of trackers.
 
@@ -285,7 +293,7 @@ class SetVariable(AbstractSetVariable):
     def m_update(self, tx: Tracer, *others: VariableTracker) -> None:
         self.change(tx, ordered=False)
         for other in others:
-            for item in abstract.iterate(tx, other):
+            for item in merged(tx, other):
                 self._add(tx, item)
 
     def m___init__(self, tx: Tracer, items: VariableTracker | None = None, /) -> None:

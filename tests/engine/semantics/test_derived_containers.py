@@ -364,9 +364,6 @@ CLASSES = {
 NOT_MADE = ("Q",)
 """Making one in the frame breaks."""
 KNOWN = {
-    ("HookedSet", "set(v)"): "CPython copies a set without asking its class to iterate",
-    ("HookedSet", "frozenset(v)"): "likewise",
-    ("HookedSet", "type(v)(v)"): "likewise",
     ("F", "v.copy()"): "gives the object itself where CPython gives a frozenset",
 }
 
