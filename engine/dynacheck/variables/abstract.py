@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 
 from dynacheck.guards.base import relate
 from dynacheck.guards.relations import Distinct, Same
-from dynacheck.sources import ABSENT, HEAP_TYPE, TypeAttr, type_lookup
+from dynacheck.sources import ABSENT, HEAP_TYPE, TypeAttr, is_a, type_lookup
 from dynacheck.variables.base import NOT_IMPLEMENTED, NotConstant, ObservedException, Tracer, VariableTracker
 from dynacheck.variables.operators import COMPARE_SWAPPED, INPLACE, REFLECTED, UNARY_DUNDERS
 from dynacheck.versions import PY314
@@ -82,7 +82,7 @@ def python_object(value: VariableTracker) -> Any:
 def python_class(value: VariableTracker) -> type | None:
     """The class a tracker stands for, or None when it is no class."""
     found = python_object(value)
-    return found if isinstance(found, type) else None
+    return found if is_a(found, type) else None
 
 
 def constant_of(tx: Tracer, value: VariableTracker, operation: str) -> Any:
