@@ -126,7 +126,7 @@ class Miss:
             if isinstance(entry.owner, EntryRecord):
                 mirror(entry.owner.guards, frame)
 
-    def _commit(self, done: Translation) -> _C.Entry:
+    def _commit(self, done: Translation) -> _C.Entry | None:
         counted = counted_entries(self.state)
         record = EntryRecord(done.guards, self.data.attempts, self.job.isolation, done.kind != "plain")
         if done.broke is not None:
@@ -136,6 +136,10 @@ class Miss:
             record.made = done.graph.made
         code = done.code or self.code
         entry = _C.Entry(done.guards.program, code, self.job.region, record, done.broke is not None)
+        if (
+            not entry.alive
+        ):  # it depends on an object that was there for the translation alone: the frame runs as it is
+            return None
         self._watch(entry, record)
         told = self._events(done, record, counted) if observers.active else []
         self.state.add(entry)

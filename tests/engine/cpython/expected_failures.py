@@ -43,9 +43,6 @@ EXPECTED: Final[dict[str, dict[str, str]]] = {
     },
     "test_enum": {"TestSpecial.test_missing_exceptions_reset": LIFETIME},
     "test_exceptions": {
-        "ExceptionTests.testExceptionCleanupState": LIFETIME,
-        "ExceptionTests.test_3114": LIFETIME,
-        "ExceptionTests.test_generator_*_cleanup_exc_state": LIFETIME,
         "PEP626Tests.test_lineno_after_other_except": ENDED,
         "PEP626Tests.test_lineno_in_try": ENDED,
     },
