@@ -52,7 +52,6 @@ EXPECTED: Final[dict[str, dict[str, str]]] = {
     },
     "test_yield_from": {"TestPEP380Operation.test_broken_getattr_handling": UNRAISABLE},
     "test_patma": {"TestTracing.*": LINES},
-    "test_scope": {"ScopeTests.testCellLeak": LIFETIME, "ScopeTests.testLeaks": LIFETIME},
     "test_slice": {"SliceTest.test_cycle": LIFETIME},
     "test_dict": {
         "DictTest.test_dict_contain_use_after_free": KEYS,
