@@ -78,6 +78,11 @@ class DecodedCode:
         return iter(self.instructions)
 
     @cached_property
+    def acts_when_closed(self) -> bool:
+        """Whether a generator of this code may have something to do when it is closed: a block, another iterator."""
+        return any(i.opname in ("PUSH_EXC_INFO", "SEND") for i in self.instructions)
+
+    @cached_property
     def nargs(self) -> int:
         """Number of argument slots: positional, keyword-only, `*args`, `**kwargs`."""
         code = self.code

@@ -91,11 +91,11 @@ def _repeated(left: Any, right: Any) -> Any:
 
 OF_THE_CLASS.update(
     {
-        (collections.OrderedDict.__or__, "|"): _merged,
-        (collections.OrderedDict.__ior__, "|="): _merged_in_place,
-        (collections.defaultdict.__or__, "|"): _merged_with_default,
-        (collections.deque.__add__, "+"): _joined,
-        (collections.deque.__mul__, "*"): _repeated,
+        collections.OrderedDict.__or__: _merged,
+        collections.OrderedDict.__ior__: _merged_in_place,
+        collections.defaultdict.__or__: _merged_with_default,
+        collections.deque.__add__: _joined,
+        collections.deque.__mul__: _repeated,
     }
 )
 
@@ -104,7 +104,7 @@ def _copied_with_default(items: Any) -> Any:
     return type(items)(items.default_factory, items)
 
 
-_OF_THE_CLASS: Final[dict[Any, Callable[..., Any]]] = {
+_COPIES: Final[dict[Any, Callable[..., Any]]] = {
     collections.OrderedDict.copy: _copy,
     collections.deque.copy: _copied,
     collections.deque.__copy__: _copied,
@@ -124,8 +124,8 @@ _BY_ITEMS: Final[dict[Any, Callable[..., Any]]] = {
 def by_items(cls: type, method: Any) -> Callable[..., Any] | None:
     """What a C method does on a subclass, where that may have methods of its own for its items, or makes an object of the
     class, in Python; None for others."""
-    if method in _OF_THE_CLASS:
-        return _OF_THE_CLASS[method]
+    if method in _COPIES:
+        return _COPIES[method]
     found = _BY_ITEMS.get(method)
     own = found is not None and any(isinstance(type_lookup(cls, name), FunctionType) for name in _OF_ITEMS)
     return found if own else None

@@ -136,9 +136,7 @@ class Miss:
             record.made = done.graph.made
         code = done.code or self.code
         entry = _C.Entry(done.guards.program, code, self.job.region, record, done.broke is not None)
-        if (
-            not entry.alive
-        ):  # it depends on an object that was there for the translation alone: the frame runs as it is
+        if not entry.alive:  # an object that was there for the translation alone: the frame runs as it is
             return None
         self._watch(entry, record)
         told = self._events(done, record, counted) if observers.active else []

@@ -253,7 +253,7 @@ class Frame(Calls):
         if not code.co_flags & GENERATOR:
             return frame.run()
         made = GeneratorVariable(frame, {n: fn.tp_getattro(self, n) for n in ("__name__", "__qualname__")})
-        if any(i.opname == "PUSH_EXC_INFO" or i.opname == "SEND" for i in frame.decoded.instructions):
+        if frame.decoded.acts_when_closed:
             note(self, made)
         return made
 

@@ -11,7 +11,7 @@ from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import data
 
-OF_THE_CLASS: Final[dict[tuple[Any, str], Callable[..., Any]]] = {}
+OF_THE_CLASS: Final[dict[Any, Callable[..., Any]]] = {}
 """C functions of operators whose result is of the operand's own class, and what they do, in Python."""
 
 
@@ -40,7 +40,7 @@ def binary(
     other = right if left is value else left
     kind = _OTHER.get(op)
     if kind is None or issubclass(other.get_type(), kind):
-        in_python = OF_THE_CLASS.get((_raw(value, _SLOTS.get(op, "")), op))
+        in_python = OF_THE_CLASS.get(type_lookup(value.cls, _SLOTS.get(op, "")))
         if in_python is not None:
             return tx.call_python(in_python, left, right)
         if op == "|" and left is value and base.get_type() is dict:
@@ -58,7 +58,7 @@ def inplace(tx: Tracer, value: Any, op: str, right: VariableTracker) -> Variable
     """An operator in place: the object stays, what it holds changes."""
     if value.base is None:
         return NOT_IMPLEMENTED
-    in_python = OF_THE_CLASS.get((_raw(value, "__ior__"), "|=")) if op == "|" else None
+    in_python = OF_THE_CLASS.get(type_lookup(value.cls, "__ior__")) if op == "|" else None
     if in_python is not None:
         return tx.call_python(in_python, value, right)
     done: VariableTracker | object = value.base.nb_inplace(tx, op, right)
@@ -77,10 +77,6 @@ def item(tx: Tracer, value: Any, name: str) -> VariableTracker | None:
 def set_item(tx: Tracer, value: Any, name: str, attribute: VariableTracker | None) -> None:
     """Store or delete one."""
     value.base.mp_ass_subscript(tx, tx.constant(name), attribute)
-
-
-def _raw(value: Any, name: str) -> object:
-    return type_lookup(value.cls, name)
 
 
 _OTHER: Final[dict[str, type]] = {"|": dict, "+": collections.deque}

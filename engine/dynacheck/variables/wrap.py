@@ -185,9 +185,7 @@ def wrap_tensor(tx: Tracer, node: Node, value: torch.Tensor) -> VariableTracker:
     try:
         return tx.wrap_tensor(node, value) if plain else tx.wrap_subclass(node, value)
     except UnsupportedTensor as error:
-        stop = (
-            tx.break_ if value.layout is torch.jagged else tx.give_up
-        )  # the others torch leaves a frame for
+        stop = tx.break_ if value.layout is torch.jagged else tx.give_up  # as torch
         stop(reasons.TENSOR_KIND, what=error.reason[:1].upper() + error.reason[1:])
 
 

@@ -10,44 +10,9 @@ from typing import Any
 import dynacheck
 import pytest
 import torch
+from engine.semantics.test_derived_containers import C, D, F, L, O, P, Q, S, T
 
 LOG: list[Any] = []
-
-
-class L(list):
-    pass
-
-
-class S(set):
-    pass
-
-
-class Q(collections.deque):
-    pass
-
-
-class P(dict):
-    pass
-
-
-class O(collections.OrderedDict):  # noqa: E742
-    pass
-
-
-class D(collections.defaultdict):
-    pass
-
-
-class C(collections.Counter):
-    pass
-
-
-class T(tuple):
-    pass
-
-
-class F(frozenset):
-    pass
 
 
 class Hooked(collections.OrderedDict):
