@@ -12,7 +12,7 @@
     X(TYPEATTR) X(SLOTATTR) X(CATTR) X(CELL) X(REFERENT) X(ITEM) X(KEY) X(KEYAT) X(VALUEAT) X(CONVERTED)
 #define DC_OPS(X) \
     X(TYPE) X(IS) X(VALUE) X(LENGTH) X(KEYS) X(SET) X(HASKEY) X(ABSENT) X(PRESENT) X(CODE) X(TENSOR) X(MARKS) \
-    X(NUMBER) X(PYCHECK) X(SAME) X(DISTINCT) X(EXPRESSION) X(OVERLAP) X(AMBIENT)
+    X(NUMBER) X(DETAILS) X(FLATTEN) X(PYCHECK) X(SAME) X(DISTINCT) X(EXPRESSION) X(OVERLAP) X(AMBIENT)
 /* clang-format on */
 
 #define DC_AS_ACCESSOR(name) ACC_##name,
@@ -35,12 +35,14 @@ typedef struct Pin {
 
 #define DC_ANY_SIZE INT64_MIN
 #define MAX_SPECS 32
+enum { KEYS_TELL = -1, PLAIN = -2 };
 
 typedef struct {
     int refs; /* checks of one program that it serves */
     PyTypeObject *type;
     uint64_t keys;
     int32_t dtype, device_index, rank;
+    int32_t layout;     /* torch's number; or KEYS_TELL, or PLAIN: sizes are where every plain tensor has them, too */
     uint32_t type_word; /* dtype and device as tensors keep them, from the first tensor that had the right ones */
     char requires_grad, has_sizes, has_strides, in_memory, type_word_known;
     int64_t dims[]; /* sizes, then strides */
@@ -62,7 +64,7 @@ typedef struct {
     int64_t number;  /* LENGTH; HASKEY: hash; SET: ordered */
     Pin *pins;       /* one, or several for KEYS and SET */
     void *data;      /* TensorSpec, ExprStep[], last pointers of DISTINCT, extents and pairs of OVERLAP */
-    PyObject *key;   /* HASKEY; MARKS, OVERLAP: tuple; SET: the type. Borrowed from Program.keep */
+    PyObject *key;   /* HASKEY; MARKS, DETAILS, FLATTEN, OVERLAP: tuple; SET: the type. Borrowed from Program.keep */
     PyObject *guard; /* the Python guard, borrowed from Program.keep */
 } Check;
 
@@ -170,6 +172,7 @@ int node_count(const Node *nd);
 /* ---- guards_walk.c: all give 1 pass, 0 fail, -1 error -------------------------------------------------- */
 
 int pin_matches(const Pin *pin, PyObject *value);
+int constant_equal(PyObject *constant, PyObject *value);
 /* Where the node's value is; *value is borrowed, or owned when *owned; NULL: nowhere. -1: error. */
 int node_fetch(const Node *nd, PyObject *parent, const GuardFrame *gf, PyObject **value, int *owned);
 int node_check(const Node *nd, PyObject *value, Walk *w);
@@ -295,6 +298,8 @@ static inline int tensor_unchanged(const TensorSpec *spec, PyObject *v) {
 int tensor_matches(TensorSpec *spec, PyObject *value);
 int has_marks(PyObject *marks, PyObject *dict);
 int marks_match(PyObject *marks, PyObject *tensor);
+int details_match(PyObject *details, PyObject *tensor);
+int flatten_matches(PyObject *then, PyObject *tensor); /* 2: only Python can tell */
 
 /* Does a tensor of memory hold this one integer? 2: only Python can tell. */
 int number_matches(int64_t number, PyObject *tensor);

@@ -141,7 +141,7 @@ static void spec_put(TensorSpec *t) {
 static int same_spec(const TensorSpec *a, const TensorSpec *b) {
     return a->type == b->type && a->keys == b->keys && a->dtype == b->dtype && a->device_index == b->device_index &&
            a->rank == b->rank && a->requires_grad == b->requires_grad && a->has_sizes == b->has_sizes &&
-           a->has_strides == b->has_strides && a->in_memory == b->in_memory &&
+           a->has_strides == b->has_strides && a->in_memory == b->in_memory && a->layout == b->layout &&
            memcmp(a->dims, b->dims, 2 * (size_t)a->rank * sizeof *a->dims) == 0;
 }
 
@@ -160,10 +160,10 @@ static TensorSpec *shared_spec(Program *p, TensorSpec *t) {
 
 static int build_tensor(Program *p, Check *c, PyObject *operands) {
     PyObject *type, *sizes, *strides;
-    int dtype, index, grad, rank, in_memory;
+    int dtype, index, grad, rank, layout;
     unsigned long long keys;
     if (!PyArg_ParseTuple(operands, "OiiKiiOOi:TENSOR", &type, &dtype, &index, &keys, &grad, &rank, &sizes, &strides,
-                          &in_memory))
+                          &layout))
         return -1;
     Pin pin = {0};
     if (build_pin(p, &pin, type) < 0) return -1;
@@ -180,7 +180,8 @@ static int build_tensor(Program *p, Check *c, PyObject *operands) {
     t->type = (PyTypeObject *)pin.object;
     t->keys = keys, t->dtype = dtype, t->device_index = index, t->rank = rank, t->requires_grad = (char)grad;
     t->has_sizes = sizes != Py_None, t->has_strides = strides != Py_None;
-    t->in_memory = (char)(in_memory && rank <= 5 && t->has_sizes && t->has_strides);
+    t->layout = layout;
+    t->in_memory = (char)(layout == PLAIN && rank <= 5 && t->has_sizes && t->has_strides);
     t->refs = 1;
     if (t->has_sizes && build_dims(t->dims, sizes, rank) < 0) return -1;
     if (t->has_strides && build_dims(t->dims + rank, strides, rank) < 0) return -1;
@@ -214,8 +215,11 @@ static int build_operands(Program *p, Check *c, PyObject *operands) {
     case OP_TENSOR:
         return build_tensor(p, c, operands);
     case OP_MARKS:
+    case OP_DETAILS:
     case OP_OVERLAP:
         return (c->key = keep(p, a)) == NULL ? -1 : 0;
+    case OP_FLATTEN:
+        return (c->key = keep(p, operands)) == NULL ? -1 : 0;
     case OP_EXPRESSION: {
         PyObject *n = expression_steps(a, (ExprStep **)&c->data);
         c->n = n == NULL ? -1 : (int)PyLong_AsLong(n);

@@ -245,7 +245,7 @@ static int checks_use_dict(const Node *nd) {
 }
 
 static int check_allocates(const Check *c, PyObject *v) {
-    if (c->op == OP_PYCHECK || c->op == OP_NUMBER) return 1; /* nothing tells of writes to a tensor's memory */
+    if (c->op == OP_PYCHECK || c->op == OP_FLATTEN || c->op == OP_NUMBER) return 1; /* nothing tells of writes */
     return v != NULL &&
            (c->op == OP_SET || (c->op == OP_IS && c->pins->how == PIN_PARTS) ||
             (c->op == OP_KEYS && PyODict_Check(v)) || (c->op == OP_LENGTH && Py_TYPE(v) == &PyRange_Type));

@@ -60,8 +60,9 @@ int tensor_matches(TensorSpec *spec, PyObject *v) {
     }
     if (torch_api.dim(handle, &rank) != 0 || rank != spec->rank) return 0;
     if (tensor_requires_grad(v) != spec->requires_grad) return 0;
-    if (spec->has_sizes && (torch_api.sizes(handle, &dims) != 0 || !dims_match(spec->dims, dims, spec->rank)))
-        return 0;
+    if (spec->layout >= 0 && (torch_api.layout(handle, &number) != 0 || number != spec->layout)) return 0;
+    if (spec->has_sizes && torch_api.sizes(handle, &dims) != 0) return 2; /* symbols of Python */
+    if (spec->has_sizes && !dims_match(spec->dims, dims, spec->rank)) return 0;
     return !spec->has_strides ||
            (torch_api.strides(handle, &dims) == 0 && dims_match(spec->dims + spec->rank, dims, spec->rank));
 }
@@ -98,6 +99,62 @@ int marks_match(PyObject *marks, PyObject *tensor) {
         if (r != 1 || PyErr_Occurred()) return PyErr_Occurred() ? -1 : 0;
     }
     return 1;
+}
+
+/* `details`: ((attribute name, dict), ...), of a tensor that has dimensions without a size of their own. */
+int details_match(PyObject *details, PyObject *tensor) {
+    PyObject *dict = instance_dict(tensor);
+    PyObject *has = dict == NULL ? NULL : PyDict_GetItemString(dict, "_dynamo_unbacked_indices");
+    for (Py_ssize_t i = 0; has != NULL && i < PyTuple_GET_SIZE(details); i++) {
+        PyObject *pair = PyTuple_GET_ITEM(details, i), *then = PyTuple_GET_ITEM(pair, 1);
+        PyObject *now = PyDict_GetItemWithError(dict, PyTuple_GET_ITEM(pair, 0));
+        if (now == NULL && PyErr_Occurred()) return -1;
+        int r = now == NULL || now == Py_None ? PyDict_GET_SIZE(then) == 0 : constant_equal(then, now);
+        if (r != 1) return r;
+    }
+    return 1;
+}
+
+/* Code of the program, which mustn't come to a `__torch_function__`. */
+static PyObject *call_plainly(PyObject *how, PyObject *const *args, Py_ssize_t nargs) {
+    int8_t state = torch_api.functions_state();
+    if (state == 0) torch_api.functions_set(1); /* off for subclasses */
+    PyObject *result = how == NULL ? NULL : hook_off_call(how, args, nargs);
+    torch_api.functions_set(state);
+    Py_XDECREF(how);
+    return result;
+}
+
+/* Names and context as then? `then`: (__tensor_flatten__, names, context, __metadata_guard__, operator.eq). */
+static int made_as_then(PyObject *then, PyTypeObject *type, PyObject *names, PyObject *context) {
+    PyObject *args[] = {PyTuple_GET_ITEM(then, 2), context};
+    PyObject *now = PySequence_Tuple(names);
+    int r = now == NULL ? -1 : constant_equal(PyTuple_GET_ITEM(then, 1), now);
+    Py_XDECREF(now);
+    if (r != 1) return r;
+    PyObject *how = PyObject_GetAttr((PyObject *)type, PyTuple_GET_ITEM(then, 3));
+    if (how == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        how = Py_NewRef(PyTuple_GET_ITEM(then, 4));
+    }
+    PyObject *verdict = call_plainly(how, args, 2);
+    r = verdict == NULL ? -1 : PyObject_IsTrue(verdict);
+    Py_XDECREF(verdict);
+    return r;
+}
+
+/* What a wrapper is made of only a method of its class can tell, and its context is an object of any kind: these two
+ * calls are all that a walk makes into code of the program. */
+int flatten_matches(PyObject *then, PyObject *v) {
+    PyObject *names, *context;
+    if (_PyType_Lookup(Py_TYPE(v), PyTuple_GET_ITEM(then, 0)) == NULL) return 0;
+    if (torch_api.functions_length == NULL) return 2;
+    PyObject *made = call_plainly(PyObject_GetAttr(v, PyTuple_GET_ITEM(then, 0)), NULL, 0);
+    if (made != NULL) Py_SETREF(made, PySequence_Tuple(made));
+    int known = made != NULL && PyArg_ParseTuple(made, "OO:__tensor_flatten__", &names, &context);
+    int r = known ? made_as_then(then, Py_TYPE(v), names, context) : -1;
+    Py_XDECREF(made);
+    return r;
 }
 
 /* ---- global state -------------------------------------------------------------------------------------- */
@@ -231,7 +288,8 @@ static int find_symbols(void) {
     torch_api.element_size = (size_t (*)(int32_t))dlsym(lib, "aoti_torch_dtype_element_size");
     tensor_places.requires_grad = (char (*)(const void *))dlsym(lib, "_ZNK3c1010TensorImpl13requires_gradEv");
     return torch_api.dtype && torch_api.device_index && torch_api.device_type && torch_api.dim &&
-           torch_api.storage_offset && torch_api.sizes && torch_api.strides && tensor_places.requires_grad;
+           torch_api.storage_offset && torch_api.sizes && torch_api.strides && torch_api.layout &&
+           tensor_places.requires_grad;
 }
 
 static void find_global_state(void) {
@@ -385,8 +443,8 @@ static PyObject *py_setup_tensors(PyObject *module, PyObject *args) {
     tensor_places.keys = keys;
     tensor_places.rank = find_offset(samples, keeps_dims, 8 * (1 + 2 * INLINE_DIMS), 8);
     tensor_places.type = tensor_places.rank == 0 ? 0 : find_offset(samples, keeps_type, 4, 4);
-    int layouts = torch_api.layout && torch_api.strided && torch_api.element_size;
-    tensor_places.storage = layouts ? find_offset(samples, keeps_storage, 8, 8) : 0;
+    int extents = torch_api.strided && torch_api.element_size;
+    tensor_places.storage = extents ? find_offset(samples, keeps_storage, 8, 8) : 0;
     find_grad(samples);
     if (PyErr_Occurred()) return NULL;
     PyObject *type = (PyObject *)Py_TYPE(PyTuple_GET_ITEM(PyList_GET_ITEM(samples, 0), 0));

@@ -4,7 +4,7 @@
 /* ---- objects to compare with --------------------------------------------------------------------------- */
 
 /* `constant` is of a builtin type; so is `value`, once it is of the same type. */
-static int constant_equal(PyObject *constant, PyObject *value) {
+int constant_equal(PyObject *constant, PyObject *value) {
     if (constant == value) return 1;
     PyTypeObject *type = Py_TYPE(constant);
     if (Py_TYPE(value) != type) return 0;
@@ -24,6 +24,16 @@ static int constant_equal(PyObject *constant, PyObject *value) {
             if (r != 1) return r;
         }
         return 1;
+    }
+    if (type == &PyDict_Type) {
+        PyObject *key, *then;
+        Py_ssize_t pos = 0;
+        int r = PyDict_GET_SIZE(value) == PyDict_GET_SIZE(constant);
+        while (r == 1 && PyDict_Next(constant, &pos, &key, &then)) {
+            PyObject *now = PyDict_GetItemWithError(value, key);
+            r = now != NULL ? constant_equal(then, now) : PyErr_Occurred() ? -1 : 0;
+        }
+        return r;
     }
     if (type == &PySlice_Type) {
         PySliceObject *a = (PySliceObject *)constant, *b = (PySliceObject *)value;
@@ -336,6 +346,13 @@ static int check_value(const Check *c, PyObject *v, Walk *w) {
         return marks_match(c->key, v);
     case OP_NUMBER: {
         int r = number_matches(c->number, v);
+        return r == 2 ? python_check(c->guard, &v, NULL, 1, w) : r;
+    }
+    case OP_DETAILS:
+        return details_match(c->key, v);
+    case OP_FLATTEN: {
+        slots_own(w);
+        int r = flatten_matches(c->key, v);
         return r == 2 ? python_check(c->guard, &v, NULL, 1, w) : r;
     }
     }

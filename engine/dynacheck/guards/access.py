@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +24,11 @@ class TensorAccess:
 
     Args:
         dtype_codes: torch's number of each dtype.
+        layout_codes: torch's number of each layout but the usual one.
     """
 
     dtype_codes: dict[torch.dtype, int]
+    layout_codes: dict[torch.layout, int]
 
 
 def _library() -> str:
@@ -109,7 +112,19 @@ def _set_up() -> TensorAccess | None:
         if not agree or len(set(codes.values())) != len(codes):
             _C.setup_tensors([], "")
             return None
-    return TensorAccess(codes)
+    return TensorAccess(codes | _numbers("dtype", ["complex32"]), _numbers("layout", _LAYOUTS))
+
+
+_LAYOUTS = ("_mkldnn", "jagged", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+_GIVES_INT = 1  # a signature of `guards/state.py`
+
+
+def _numbers(kind: str, names: Iterable[str]) -> dict[Any, int]:
+    """What torch numbers as it tells C code, without making a tensor, which may warn."""
+    found = {
+        name: _C.ambient_read(_GIVES_INT, _C.native_symbol(f"aoti_torch_{kind}_{name}"), 0) for name in names
+    }
+    return {getattr(torch, name): code for name, code in found.items() if code is not None}
 
 
 _state: list[

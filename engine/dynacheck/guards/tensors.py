@@ -14,7 +14,7 @@ import torch
 from dynacheck.events import Named
 from dynacheck.guards.access import tensor_access
 from dynacheck.guards.base import Change, Guard, Slots
-from dynacheck.guards.held import Held, describe, held
+from dynacheck.guards.held import Held, describe, held, is_native_constant
 from dynacheck.sources import ABSENT, instance_dict
 
 Dims = tuple[int | None, ...]
@@ -47,8 +47,7 @@ def dispatch_keys(tensor: torch.Tensor) -> int:
 
 # Classes whose tensors keep sizes and strides where every tensor does, whatever they are asked.
 _PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
-# Layouts that share their dispatch keys, or whose sizes aren't plain numbers.
-_IN_PYTHON: Final = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc, torch.jagged)
+_KEYS_TELL, _PLAIN_TENSOR = -1, -2  # in place of a layout's number: strided; and in one of `_PLAIN`
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,11 @@ class TensorMatch(Guard):
     def native_form(self) -> tuple[str, tuple[object, ...]]:
         access = tensor_access()
         code = None if access is None else access.dtype_codes.get(self.dtype)
-        if code is None or self.layout in _IN_PYTHON:
+        if self.layout is torch.strided:
+            layout: int | None = _PLAIN_TENSOR if self.cls.get() in _PLAIN else _KEYS_TELL
+        else:  # several share their dispatch keys
+            layout = None if access is None else access.layout_codes.get(self.layout)
+        if code is None or layout is None:
             return "PYCHECK", ()
         index = -1 if self.device.index is None else self.device.index
         return "TENSOR", (
@@ -114,7 +117,7 @@ class TensorMatch(Guard):
             self.rank,
             self.sizes,
             self.strides,
-            int(self.layout is torch.strided and self.cls.get() in _PLAIN),
+            layout,
         )
 
     def check(self, slots: Slots) -> bool:
@@ -271,7 +274,7 @@ class UnbackedMarksAre(Guard):
     """
 
     details: tuple[tuple[str, tuple[tuple[int, Any], ...]], ...]
-    native_op: ClassVar[str] = "PYCHECK"
+    native_op: ClassVar[str] = "DETAILS"
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> UnbackedMarksAre:
@@ -282,6 +285,11 @@ class UnbackedMarksAre(Guard):
     def _read(tensor: Any) -> tuple[tuple[str, tuple[tuple[int, Any], ...]], ...]:
         have = instance_dict(tensor) or {}
         return tuple((name, tuple(sorted(dict(have.get(name) or {}).items()))) for name in UNBACKED_DETAILS)
+
+    def native_form(self) -> tuple[str, tuple[object, ...]]:
+        if all(is_native_constant(value) for _, pairs in self.details for _, value in pairs):
+            return "DETAILS", (tuple((name, dict(pairs)) for name, pairs in self.details),)
+        return "PYCHECK", ()
 
     def check(self, slots: Slots) -> bool:
         have = None if slots[0] is ABSENT else instance_dict(slots[0])
@@ -320,8 +328,8 @@ def flattened(tensor: Any) -> tuple[list[str], Any]:
 class FlattenIs(Guard):
     """A traceable wrapper is made of the same attributes, with an equal context.
 
-    Only the class can tell (`__tensor_flatten__`, `__metadata_guard__`), so this guard, alone of all, runs code of the
-    program, as torch's does.
+    Only the class can tell (`__tensor_flatten__`, `__metadata_guard__`), so this guard, alone of all, calls code of the
+    program, as torch's does; the names are compared natively.
 
     Args:
         names: the attributes that hold tensors.
@@ -330,13 +338,16 @@ class FlattenIs(Guard):
 
     names: tuple[str, ...]
     context: Any
-    native_op: ClassVar[str] = "PYCHECK"
+    native_op: ClassVar[str] = "FLATTEN"
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> FlattenIs:
         """The guard that this tensor passes."""
         names, context = flattened(tensor)
         return cls(tuple(names), copy.deepcopy(context))
+
+    def native(self) -> tuple[object, ...]:
+        return ("__tensor_flatten__", self.names, self.context, "__metadata_guard__", operator.eq)
 
     def check(self, slots: Slots) -> bool:
         tensor: Any = slots[0]

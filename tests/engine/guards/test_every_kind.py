@@ -165,6 +165,56 @@ def a_range_of_a_size():
     return lambda x: x + 1 if x.shape[0] <= 4 else x - 1, (marked_rows(3),), lambda: (marked_rows(9),)
 
 
+def unbacked(n, shape_id="rows", **bounds):
+    made = torch.ones(n, 3)
+    dynacheck.mark_unbacked(made, 0, shape_id=shape_id, **bounds)
+    return (made,)
+
+
+@row("mark", "{0: 'rows'}", "{0: 'lines'}")
+def a_shape_id():
+    return plus, unbacked(4), lambda: unbacked(4, "lines")
+
+
+@row("mark", "{0: (2, 8)}", "{0: (2, 9)}")
+def bounds_of_an_unbacked_size():
+    return plus, unbacked(4, min=2, max=8), lambda: unbacked(4, min=2, max=9)
+
+
+class Noted(torch.Tensor):
+    """Made of a tensor, with a context."""
+
+    @staticmethod
+    def __new__(cls, inner, note):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner, note):
+        self.inner, self.note = inner, note
+
+    def __tensor_flatten__(self):
+        return ["inner"], {"note": self.note}
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, outer_size, outer_stride):
+        return Noted(inner["inner"], context["note"])
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return func(*torch.utils._pytree.tree_map_only(Noted, lambda t: t.inner, args), **kwargs or {})
+
+
+arguments(
+    "a wrapper's context", "value", "{'note': 1}", "{'note': 2}", lambda x: x.sin(),
+    (Noted(x(), 1),), (Noted(x(), 2),),
+)  # fmt: skip
+arguments(
+    "a tensor in a wrapper", "dtype", "torch.float32", "torch.float64", lambda x: x.sin(),
+    (Noted(x(), 1),), (Noted(x().double(), 1),),
+)  # fmt: skip
+
+
 @row("value", "2.0", "3.0")
 def a_global():
     def change():
