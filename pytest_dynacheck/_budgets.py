@@ -62,11 +62,11 @@ def limits_from(numbers: Mapping[str, Any], origin: str) -> dict[str, Limit]:
     return found
 
 
-def nearest(name: str, names: Iterable[str], number: int = 1) -> list[str]:
-    """The names that may be meant, the likeliest first."""
+def nearest(name: str, names: Iterable[str], number: int = 1, *, cutoff: float = 0.6) -> list[str]:
+    """The names that may be meant, the likeliest first; from `cutoff` (0 to 1) on they are alike enough."""
     import difflib  # costs half a millisecond that only mistakes pay
 
-    return difflib.get_close_matches(name, list(names), number)
+    return difflib.get_close_matches(name, list(names), number, cutoff)
 
 
 def unknown(name: str, allowed: Iterable[str], where: str) -> Mistake:

@@ -255,6 +255,7 @@ def _check_variables(config: pytest.Config) -> None:
     text = str(_ini(config, VERBOSITY))
     if text != "auto" and not re.fullmatch(r"-?\d+", text):
         raise pytest.UsageError(f"ini option {VERBOSITY} = {text}: expected auto or a whole number")
+    _check_ini(config)
     ours = {option.name: option.variable for option in (*OPTIONS, *FILES)}
     for variable in sorted(os.environ):
         if variable.startswith(_PREFIX) and variable not in ours.values():
@@ -273,6 +274,48 @@ def _check_variables(config: pytest.Config) -> None:
                 config.issue_config_time_warning(pytest.PytestConfigWarning(sentence), stacklevel=2)
         except pytest.PytestConfigWarning as error:  # where warnings are errors
             raise pytest.UsageError(str(error)) from None
+
+
+def _check_ini(config: pytest.Config) -> None:
+    """Refuse an ini option that nothing reads: pytest only warns of it, and a budget that isn't set holds nothing."""
+    ours = [*(option.dest for option in OPTIONS), VERBOSITY]
+    elsewhere = {option.dest: option.flag for option in FILES}
+    elsewhere |= {flag.removeprefix("--").replace("-", "_"): flag for flag in ACTIONS}
+    for name in sorted(_ini_names(config) - {*ours}):
+        if not _LIKE_OURS.match(name) or _is_known(config, name):
+            continue
+        prefixed = name.startswith(("dynacheck_", "dynacheck-"))
+        end, ends = name.replace("-", "_"), {known: known for known in (*ours, *elsewhere)}
+        if prefixed:
+            end, ends = end[10:], {known.removeprefix("dynacheck_"): known for known in ends}
+        near = [ends[found] for found in nearest(end, ends, cutoff=0.6 if prefixed else 0.9)]
+        if not (near or prefixed):
+            continue  # of another plugin, which isn't loaded now
+        hint = f"there are {', '.join(ours)}"
+        if near:
+            flag = elsewhere.get(near[0])
+            hint = f"give {flag} on the command line" if flag else f"did you mean {near[0]}?"
+        raise pytest.UsageError(f"ini option {name}: there is no such option; {hint}")
+
+
+_LIKE_OURS = re.compile("(verbosity_)?dyna")
+
+
+def _ini_names(config: pytest.Config) -> set[str]:
+    """Names that the ini file or `-o` sets, known or not."""
+    read = getattr(config, "_inicfg", None)  # pytest 9 has deprecated the public name and has no other
+    overridden = (text.partition("=")[0] for text in config.getoption("override_ini", None) or ())
+    return {*(config.inicfg if read is None else read), *overridden}
+
+
+def _is_known(config: pytest.Config, name: str) -> bool:
+    try:
+        config.getini(name)
+    except ValueError as error:
+        return "unknown configuration" not in str(error)
+    except TypeError:
+        return True
+    return True
 
 
 def check_backend(settings: Settings, backends: Callable[[], Iterable[str]]) -> None:

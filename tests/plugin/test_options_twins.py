@@ -36,6 +36,7 @@ class Given:
     def __init__(self, line: dict[str, str], ini: dict[str, object]) -> None:
         self.line, self.ini = line, ini
         self.hook = self
+        self.inicfg = ini
 
     def pytest_dynacheck_engines(self, config: object) -> list[object]:
         return []
@@ -98,6 +99,53 @@ def test_a_file_of_pytest_s_own_may_hold_numbers_and_booleans(project):
         result.stdout.fnmatch_lines(["dynacheck: * max_graphs(3), compare)"])
     elif pytest.__version__ >= "9":
         result.stderr.fnmatch_lines(["ERROR: *dynacheck_*; write it in quotes"])
+
+
+MISSPELT = {
+    "dynacheck_max_recompile": "did you mean dynacheck_max_recompiles?",
+    "dynacheck-engine": "did you mean dynacheck_engine?",
+    "dynachek_strict": "did you mean dynacheck_strict?",
+    "verbosity_dynachek": "did you mean verbosity_dynacheck?",
+    "dynacheck_json": "give --dynacheck-json on the command line",
+    "dynacheck_update_baselines": "give --dynacheck-update-baseline on the command line",
+    "dynacheck_qqq": "there are dynacheck_engine, dynacheck_backend, *, verbosity_dynacheck",
+}
+FILES = {
+    "pytest.ini": "[pytest]\n{} = 1\n",
+    "tox.ini": "[pytest]\n{} = 1\n",
+    "setup.cfg": "[tool:pytest]\n{} = 1\n",
+    "pyproject.toml": "[tool.pytest.ini_options]\n{} = 1\n",
+    "-o": "",
+}
+if pytest.version_tuple >= (9, 0):
+    FILES |= {"pyproject.toml ": "[tool.pytest]\n{} = '1'\n", "pytest.toml": "[pytest]\n{} = '1'\n"}
+
+
+def rows_of_misspelt():
+    return [(name, "pyproject.toml", ()) for name in MISSPELT] + [
+        ("dynacheck_max_recompile", file, workers) for file in FILES for workers in ((), ("-n1",))
+    ]
+
+
+@pytest.mark.parametrize(("name", "file", "workers"), rows_of_misspelt())
+def test_a_misspelt_ini_option_stops_the_run(project, name, file, workers):
+    args = ("-o", f"{name}=1") if file == "-o" else ()
+    if not args:
+        project.pytester.path.joinpath(file.strip()).write_text(FILES[file].format(name))
+    result = project.run(*args, *workers, text="def test_one():\n    pass\n")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: ini option {name}: there is no such option; {MISSPELT[name]}"])
+    assert "collected" not in result.stdout.str()
+
+
+def test_ini_options_of_other_plugins_are_theirs(project):
+    """Those of a plugin of ours that is loaded, and those that only look a little like ours."""
+    project.pytester.makeconftest("""
+        def pytest_addoption(parser):
+            parser.addini("dynacheck_cloud", "another engine's")
+    """)
+    project.pytester.makeini("[pytest]\ndynacheck_cloud = here\ndynamodb_strict = 1\n")
+    project.run(text="def test_one():\n    pass\n").assert_outcomes(passed=1)
 
 
 def test_a_misspelt_variable_of_the_plugin_stops_the_run(project, monkeypatch):
