@@ -79,8 +79,7 @@ class Compiling:
         if backend == "inductor" and configured != "as-written":
             out["backend"] = configured
             if configured != "inductor":
-                out.pop("mode", None)
-                out.pop("options", None)
+                _drop_inductors(out)
         if self.fullgraph is not None:
             out["fullgraph"] = self.fullgraph
         if "dynamic" in self._plan.other:
@@ -99,3 +98,27 @@ class Compiling:
         flags = getattr(getattr(inspect.unwrap(fn), "__code__", None), "co_flags", 0)
         self._made[name_of(fn)] = bool(flags & _RUNS_LATER)
         return self._compile(fn, **self.keywords(given))
+
+
+def _drop_inductors(keywords: dict[str, Any]) -> None:
+    """Take out what is meant for inductor; what torch.compile refuses there is refused here."""
+    mode, options = keywords.get("mode"), keywords.get("options")
+    if mode is not None and options is not None:
+        return  # which no engine takes, whatever the backend
+    keywords.pop("mode", None)
+    keywords.pop("options", None)
+    if isinstance(options, dict) and not _ELSEWHERE.isdisjoint(options):
+        # this one is about guards, which are counted
+        keywords["options"] = {name: options[name] for name in options if name == "guard_filter_fn"}
+        options = {name: value for name, value in options.items() if name not in _ELSEWHERE}
+    if options or mode not in (None, "default"):
+        import torch
+
+        try:
+            torch._TorchCompileInductorWrapper(mode, options, keywords.get("dynamic"))
+        except RuntimeError as error:  # which lists the hundreds of options that there are
+            raise RuntimeError(str(error).partition(", known options are [")[0]) from None
+
+
+_ELSEWHERE = frozenset({"guard_filter_fn", "use_aoti"})
+"""Options that torch.compile itself reads."""

@@ -287,6 +287,7 @@ def _keywords(ctx: Any) -> dict[str, Any]:
     backend: Any = innermost_backend(ctx.callback)
     found = {"fullgraph": bool(ctx.fullgraph), "dynamic": ctx._dynamic}
     if type(backend).__name__ == "_TorchCompileInductorWrapper":
+        found["options"] = dict(backend.config)  # and what the mode stands for
         backend = "inductor"
     elif type(backend).__name__ == "_TorchCompileWrapper":
         found.update(backend.kwargs)  # mode and options
@@ -294,6 +295,9 @@ def _keywords(ctx: Any) -> dict[str, Any]:
     else:
         backend = _by_name(getattr(backend, "__name__", ""), backend)
     found["backend"] = backend
+    filters = getattr(getattr(ctx.callback, "hooks", None), "guard_filter_fn", None)
+    if filters is not None:
+        found["options"] = {**(found.get("options") or {}), "guard_filter_fn": filters}
     if getattr(ctx, "_isolate_recompiles_id", -1) != -1:
         found["isolate_recompiles"] = True
     for name in ("_shapes_spec", "_dynamic_shapes"):  # of torch 2.13, and since

@@ -96,6 +96,11 @@ def compile(
                 f"compile: {given} isn't supported: its classes are an experiment of torch; "
                 "mark dimensions of the arguments with mark_unbacked, or with mark_dynamic"
             )
+    if options and options.get("guard_filter_fn") is not None:
+        raise NotImplementedError(
+            "compile: the option guard_filter_fn isn't supported: this engine checks all guards of a graph; "
+            "torch.compile knows how to leave some out"
+        )
     chosen = Options(fullgraph, dynamic, backend, mode, options, name, recompile_limit, isolate_recompiles)
     return (
         (lambda found: _compile(found, chosen, disable))

@@ -101,6 +101,79 @@ def test_keywords_of_earlier_compiles_are_kept(project):
     ).assert_outcomes(passed=2)
 
 
+WRONG = {
+    "mode='nonsense'": "RuntimeError: Unrecognized mode=nonsense",
+    "mode=3": "mode",
+    "options={'nonsense': 1}": "RuntimeError: Unexpected optimization option nonsense",
+    "options={'max_autotune': 'x'}": "RuntimeError: Unexpected type of attr max_autotune, got str should be bool",
+    "mode='reduce-overhead', options={'max_autotune': True}": "RuntimeError: *mode or options*",
+}
+
+
+@pytest.mark.parametrize("engine", ["bundled", "torch"])
+def test_what_torch_compile_refuses_of_inductors_keywords_is_refused(project, engine):
+    """Although inductor is replaced, and they go with it."""
+    body = "@pytest.mark.parametrize('n', range(%d))\n@pytest.mark.max_graphs(1)\ndef test_one(n):\n" % len(
+        WRONG
+    )
+    body += "".join(
+        f"    if n == {n}:\n        torch.compile(clean, {given})\n" for n, given in enumerate(WRONG)
+    )
+    result = project.run(f"--dynacheck-engine={engine}", "--tb=line", "-rf", text=body)
+    result.assert_outcomes(failed=len(WRONG))
+    result.stdout.fnmatch_lines(
+        [f"FAILED *test_one[[]{n}] - *{says}*" for n, says in enumerate(WRONG.values())]
+    )
+
+
+FILTERED = """
+import torch._dynamo
+
+def but_the_scale(guards):
+    return ["scale" not in guard.name for guard in guards]
+
+model = Scaled()
+early = torch.compile(model, options={"guard_filter_fn": but_the_scale})
+
+@pytest.mark.max_recompiles(0)
+@pytest.mark.parametrize("late", [False, True])
+def test_one(late, monkeypatch):
+    options = {"guard_filter_fn": but_the_scale, "max_autotune": True}
+    compiled = torch.compile(model, options=options) if late else early
+    assert set(options) == {"guard_filter_fn", "max_autotune"} or not late
+    compiled(X)
+    monkeypatch.setattr(model, "scale", 0.7)
+    compiled(X)
+"""
+
+
+def test_guards_that_are_left_out_on_purpose(project):
+    """The installed torch.compile leaves them out whenever it was asked; ours, which doesn't, says so."""
+    project.run("--dynacheck-engine=torch", text=FILTERED).assert_outcomes(passed=2)
+    result = project.run("--tb=line", text=FILTERED)
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        ["*NotImplementedError: compile: the option guard_filter_fn isn't supported: *"]
+    )
+
+
+def test_the_mode_of_an_earlier_compile_is_kept_where_inductor_stays(project):
+    project.run(
+        "--dynacheck-backend=as-written",
+        text="""
+        early = torch.compile(clean, mode="max-autotune-no-cudagraphs")
+
+        @pytest.mark.max_graphs(1)
+        def test_one(dynacheck, monkeypatch):
+            given = {}
+            monkeypatch.setattr(dynacheck._run.compiling, "_compile", lambda fn, **kw: given.update(kw) or fn)
+            early(X)
+            assert given["backend"] == "inductor" and given["options"]["max_autotune"]
+            pytest.skip("it would take seconds")
+        """,
+    ).assert_outcomes(skipped=1)
+
+
 def test_tests_that_are_not_under_test_run_torch(project):
     project.run(
         text="""
