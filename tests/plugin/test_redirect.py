@@ -113,8 +113,8 @@ WRONG = {
 @pytest.mark.parametrize("engine", ["bundled", "torch"])
 def test_what_torch_compile_refuses_of_inductors_keywords_is_refused(project, engine):
     """Although inductor is replaced, and they go with it."""
-    body = "@pytest.mark.parametrize('n', range(%d))\n@pytest.mark.max_graphs(1)\ndef test_one(n):\n" % len(
-        WRONG
+    body = (
+        f"@pytest.mark.parametrize('n', range({len(WRONG)}))\n@pytest.mark.max_graphs(1)\ndef test_one(n):\n"
     )
     body += "".join(
         f"    if n == {n}:\n        torch.compile(clean, {given})\n" for n, given in enumerate(WRONG)
