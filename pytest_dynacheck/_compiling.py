@@ -114,8 +114,9 @@ def _drop_inductors(keywords: dict[str, Any]) -> None:
     if options or mode not in (None, "default"):
         import torch
 
+        inductor: Any = torch._TorchCompileInductorWrapper
         try:
-            torch._TorchCompileInductorWrapper(mode, options, keywords.get("dynamic"))
+            inductor(mode, options, keywords.get("dynamic"))
         except RuntimeError as error:  # which lists the hundreds of options that there are
             raise RuntimeError(str(error).partition(", known options are [")[0]) from None
 

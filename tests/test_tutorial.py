@@ -39,7 +39,7 @@ def test_from_an_empty_directory_to_a_green_job(tmp_path):
 
     def typed(command: str) -> None:
         """A line as the page has it, but with this version of the plugin and torch as the tests have it."""
-        command = re.sub(r"^python ", f"{sys.executable} ", command)
+        command = re.sub(r"^python3 ", f"{sys.executable} ", command)
         command = command.replace(" --index-url https://download.pytorch.org/whl/cpu", "")
         command = re.sub(r"^pip install ", f"pip install -c {ROOT / 'constraints.txt'} ", command)
         command = command.replace("pytest-dynacheck", str(wheel))
