@@ -269,6 +269,7 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
     SKIPPED_CALL: (
         "Attempted to inline function marked as skipped",
         "Attempted to inline function marked as skipped (SkipFunctionVariable)",
+        "unsupported contextlib.* API",
     ),
     UNKNOWN_CALL: (
         "Unsupported method call",
@@ -278,7 +279,6 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "can't handle functions not implemented in python ",
         "invalid call to builtin op handler",
         "unimplemented builtin op on tensor arguments",
-        "Unsupported function call (delayed)",
         "id() with unsupported args",
         "call_id() without associated real value",
         "Unhandled tensor method",
@@ -287,6 +287,10 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "dataclass fields failure",
         "failed to bind arguments when attempting to inline",
         "register_hook with stride-dependent code",
+        "Attempted to use `torch.nn.Parameter()` constructor with Dynamo",
+        "Attempted to represent unregistered RemovableHandle",
+        "An opaque object was created in the middle of the program.",
+        "torch.Generator method",
     ),
     UNKNOWN_OPERATION: (
         "constant fold exception",
@@ -296,6 +300,9 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "missing sq_inplace_concat",
         "missing_mp_ass_subscript",
         "missing_mp_subscript",
+        "setattr() on unsupported type",
+        "Missing tp_iternext",
+        "Failed to convert args/kwargs to proxy",
     ),
     PYTHON_RESULT: (
         "Encountered tensor.is_inference() during tracing",
@@ -305,11 +312,14 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "Unsupported Tensor.resize_as_() call",
         "Shape mismatch with out= tensor variant",
         "Inplace op on input tensor",
+        "Unsupported function call (delayed)",
     ),
     UNKNOWN_ATTRIBUTE: (
         "getattr with no source",
         "Unsupported hasattr call",
         "Unable to resolve super getattr",
+        "User-defined object with non-function __getattr__",
+        "Tensor with grad_fn()",
     ),
     SYMBOLIC_NUMBER: (
         "Unsupported python_type() call",
@@ -331,11 +341,16 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "RuntimeError when making fake tensor call",
         "NotImplementedError/UnsupportedFakeTensorException when running FX node",
         "Operator does not support running with fake tensors",
+        "Attempted to wrap sparse Tensor with VariableTracker",
     ),
     BACKWARD_CALL: (
         "backward() with empty inputs",
         "backward() with in-graph created tensor",
         "backward() with non-leaf tensor",
+        "using `torch.autograd.grad` with `torch._dynamo.config.trace_autograd_ops=False`",
+        "requires_grad_() intermediate leaked as output",
+        "Unsupported Tensor.requires_grad_() call",
+        "Tensor.retain_grad() with AOTDispatcher",
     ),
     GENERATOR_BREAK: ("Attempt to trace generator",),
     FRAME_INSPECTION: ("Unsupported inspect call",),

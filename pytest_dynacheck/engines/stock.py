@@ -28,7 +28,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from types import CodeType, FrameType
+from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 from dynacheck.accessors import instance_dict
@@ -108,6 +108,9 @@ def _reason(error: Any) -> str:
     )  # else torch tells what broke it by the first line only
 
 
+_OF_C = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, type)
+
+
 def _builtin(error: BaseException) -> str | None:
     """Returns the name of the builtin function that torch's translator was at when it gave up, if it was at one."""
     traceback, found = error.__traceback__, None
@@ -115,7 +118,7 @@ def _builtin(error: BaseException) -> str | None:
         owner = traceback.tb_frame.f_locals.get("self")
         # from its dict: asking a variable for an attribute may trace on
         function = (instance_dict(owner) or {}).get("fn")
-        found = function if callable(function) and not hasattr(function, "__code__") else found
+        found = function if issubclass(type(function), _OF_C) else found
         traceback = traceback.tb_next
     if found is None and error.__context__ is not None:
         return _builtin(error.__context__)

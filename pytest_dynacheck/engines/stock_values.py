@@ -10,13 +10,15 @@ from __future__ import annotations
 import builtins
 import collections
 import enum
+import importlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from dynacheck import places
+from dynacheck.accessors import is_a
 from dynacheck.events import Named
 from dynacheck.guards.held import describe as named
 from dynacheck.guards.held import is_made_anew
@@ -25,7 +27,7 @@ from dynacheck.guards.tensors import arrangement
 __all__ = ["Change", "Snapshot", "changes", "describe", "snapshot"]
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
-_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
+_CONTAINERS: tuple[Any, ...] = (list, tuple, dict, collections.OrderedDict, set, frozenset, collections.deque)
 _VALUE_GUARDS = frozenset(
     {
         "EQUALS_MATCH",
@@ -88,27 +90,35 @@ class Snapshot:
 def describe(value: Any) -> dict[str, Any]:
     """Returns the aspects of ``value`` that guards can be about, as plain data by kind of change."""
     aspects: dict[str, Any] = {"type": named(type(value)), "identity": named(value)}
-    if hasattr(value, "__code__"):
-        aspects["code"] = named(value.__code__)
-    aspects["value"] = value if isinstance(value, _SCALARS) else aspects["identity"]
-    if isinstance(value, _CONTAINERS):
-        aspects["length"] = len(value)
-        if isinstance(value, dict):
-            aspects["keys"] = [key if isinstance(key, _SCALARS) else named(key) for key in value]
-    elif hasattr(value, "stride") and hasattr(value, "dtype"):
-        try:
-            aspects.update(
-                dtype=value.dtype,
-                device=str(value.device),
-                requires_grad=value.requires_grad,
-                layout=str(value.layout),
-                rank=value.dim(),
-                size=tuple(value.shape),
-                stride=tuple(value.stride()),
-            )
-        except (RuntimeError, TypeError, AttributeError):
-            pass  # sparse and nested tensors have no strides: the rest stays unknown
+    code, torch = _code(value), importlib.import_module("torch")
+    if code is not None:
+        aspects["code"] = named(code)
+    aspects["value"] = value if is_a(value, _SCALARS) else aspects["identity"]
+    kind: Any = next((base for base in type(value).__mro__ if base in _CONTAINERS), None)
+    if kind is not None:  # as the builtin class does it: a class derived from it may do anything
+        aspects["length"] = kind.__len__(value)
+        if issubclass(kind, dict):
+            aspects["keys"] = [key if is_a(key, _SCALARS) else named(key) for key in kind.__iter__(value)]
+    elif is_a(value, torch.Tensor):
+        with torch._C.DisableTorchFunctionSubclass():
+            try:
+                aspects.update(
+                    dtype=value.dtype,
+                    device=str(value.device),
+                    requires_grad=value.requires_grad,
+                    layout=str(value.layout),
+                    rank=value.dim(),
+                    size=tuple(value.shape),
+                    stride=tuple(value.stride()),
+                )
+            except (RuntimeError, TypeError, AttributeError):
+                pass  # sparse and nested tensors have no strides: the rest stays unknown
     return aspects
+
+
+def _code(value: Any) -> CodeType | None:
+    """The code of a function or method; no other object is asked, since its attributes may be anything."""
+    return value.__code__ if issubclass(type(value), (FunctionType, MethodType)) else None
 
 
 def _compared(guard_type: str) -> frozenset[str]:
@@ -148,7 +158,7 @@ def snapshot(entries: Iterable[Any], static: Static | None = None) -> list[Snaps
         if not wanted:
             continue
         aspects = {kind: found for kind, found in describe(entry.value).items() if kind in wanted}
-        if "code" in aspects and isinstance(entry.value, FunctionType) and not is_made_anew(entry.value):
+        if "code" in aspects and is_a(entry.value, FunctionType) and not is_made_anew(entry.value):
             del aspects["code"]  # there is one function of that code: it is another one
             aspects["identity"] = named(entry.value)
         for kind in {"size", "stride"} & aspects.keys():
@@ -171,7 +181,7 @@ def _now(source: str, names: dict[str, Any]) -> Any:
 
 
 def _ids(value: Any) -> tuple[int, int, int]:
-    return id(value), id(type(value)), id(getattr(value, "__code__", None))
+    return id(value), id(type(value)), id(_code(value))
 
 
 def _kind(kind: str, source: str, value: Any) -> str:
@@ -180,7 +190,7 @@ def _kind(kind: str, source: str, value: Any) -> str:
         return "hooks"
     if kind == "value" and source.endswith(".training"):
         return "training"
-    return "value" if kind == "identity" and isinstance(value, enum.Enum) else kind
+    return "value" if kind == "identity" and is_a(value, enum.Enum) else kind
 
 
 def _another(then: Any, now: Any) -> Any:

@@ -38,6 +38,12 @@ class _AsAWhole(Exception):
     """The function has to be called as it is."""
 
 
+@handles(torch.autograd.grad)
+def differentiates(tx: Tracer, /, *args: VariableTracker, **kwargs: VariableTracker) -> NoReturn:
+    """`torch.autograd.grad`, which torch traces only where a setting of its own asks for it."""
+    tx.break_(reasons.BACKWARD_CALL, call="torch.autograd.grad()")
+
+
 @handles(getattr(_APPLY, "__func__", _APPLY))
 def apply(
     tx: Tracer, cls: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker

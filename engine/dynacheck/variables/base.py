@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from types import NoneType
 from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias
 
 from dynacheck.graph.facts import TensorRef
 from dynacheck.guards.base import Guard
 from dynacheck.reasons import UNKNOWN_CALL, UNKNOWN_OPERATION, Reason
-from dynacheck.sources import Emitter, Node, Root, UserLine
+from dynacheck.sources import Emitter, Node, Root, UserLine, is_a, type_lookup
 
 
 class GraphBreak(Exception):
@@ -454,6 +455,12 @@ class VariableTracker:
 
     # -- attributes
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        cls = self.get_type()
+        if name == "__class__" and cls is not object:
+            return tx.object(cls)
+        found = type_lookup(cls, name)
+        if name in ("__doc__", "__module__") and is_a(found, (str, NoneType)):
+            return tx.constant(found)
         self.unmodelled(tx, f"the attribute {name!r}")
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:

@@ -292,6 +292,8 @@ class SuperVariable(VariableTracker):
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         owner, is_class = self.owner, self.of_class
+        if name == "__class__":  # of the super object itself, as in CPython
+            return super().tp_getattro(tx, name)
         mro = self.kind.__mro__ or ()  # none yet while it is computed
         for c in mro[mro.index(self.start) + 1 :] if mro else ():
             stored = class_writes.stored_in(tx, c, name)

@@ -300,6 +300,8 @@ class UserFunctionVariable(CallableVariable):
             return tx.constant(self.globals.get("__name__"))
         if name == "__call__":
             return self
+        if name == "__class__":
+            return tx.object(FunctionType)
         if name == "__code__":
             return tx.object(self.code)
         if name == "__get__":
@@ -478,6 +480,8 @@ class BoundMethodVariable(CallableVariable):
             return self.owner
         if name == "__func__":
             return self.function
+        if name == "__class__":
+            return super().tp_getattro(tx, name)
         return self.function.realize(tx).tp_getattro(tx, name)
 
     def children(self) -> Sequence[VariableTracker]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from types import BuiltinMethodType
 from typing import Any, Final
 
 import torch
@@ -244,7 +245,7 @@ class TensorMethodVariable(CallableVariable):
     """A method of a tensor (or an array) that was loaded and not called yet."""
 
     __slots__ = ("name", "owner")
-    python_type = type(torch.Tensor.add)
+    python_type = BuiltinMethodType
 
     def __init__(self, owner: Any, name: str) -> None:
         super().__init__()
@@ -259,6 +260,14 @@ class TensorMethodVariable(CallableVariable):
     ) -> VariableTracker:
         found: VariableTracker = self.owner.call_method(tx, self.name, args, kwargs)
         return found
+
+    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
+        if name == "__self__":
+            owner: VariableTracker = self.owner
+            return owner
+        if name in ("__name__", "__qualname__"):
+            return tx.constant(self.name if name == "__name__" else self.describe())
+        return super().tp_getattro(tx, name)
 
     def children(self) -> Sequence[VariableTracker]:
         return (self.owner,)

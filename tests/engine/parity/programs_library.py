@@ -86,12 +86,32 @@ def called(fn, *args):
         return type(error).__name__, str(error)
 
 
+def given():
+    return 1
+
+
+class Somebody:
+    def greets(self):
+        return 1
+
+
+SOMEBODY = Somebody()
 SCOPE = {**globals()}
 exec("import bisect, collections, copy, functools, heapq, inspect, itertools", SCOPE)
 exec("import fnmatch, operator, os, pathlib, re, statistics, sys, types, urllib.parse, uuid", SCOPE)
 
 # name, expression, how often torch breaks there, entries
 ROWS = (
+    ("class_of_a_function", "given.__class__.__name__", 0, 1),
+    ("class_of_a_method", "SOMEBODY.greets.__class__.__name__", 0, 1),
+    ("class_of_a_super", "super(Somebody, SOMEBODY).__class__.__name__", 0, 1),
+    (
+        "class_of_a_tensors_method",
+        "(x.add.__class__.__name__, x.add.__qualname__, x.add.__self__ is x)",
+        0,
+        1,
+    ),
+    ("class_of_a_lists_method", "[].append.__class__.__name__", 0, 1),
     ("eval_of_a_literal", "eval('1 + 2')", 0, 1),
     ("dir_of_a_list", "len(dir([]))", 0, 1),
     ("length_hint", "operator.length_hint([1])", 0, 1),

@@ -31,6 +31,9 @@ _BELOW = "torch has no name for what lies below the result of a call on the stac
 _RUN = "torch runs it to see that it returns no tensor, ours never runs it"
 _CONTEXT = "torch doesn't say whose `__tensor_flatten__` gave another context"
 _NUMBER_OF_KEYS = "torch compares the number of keys besides the keys"
+_VALUE = "torch names the function that it can't put into a graph, ours the value that the method reads"
+_OF_BUILTINS = "torch calls it a method of the class `type`, ours a C function"
+_STATE = "torch fails at what the function asks for first, ours names the function"
 _RAISED = "torch doesn't tell that the graph raised and its frame ran again"
 OTHER_CAUSES = {
     **{f"{name}_dicts": _IN_ORDER for name in LEFT},
@@ -39,6 +42,16 @@ OTHER_CAUSES = {
         f"result_of_{name}": _RUN
         for name in ("device_count", "get_default_device", "get_num_threads", "is_inference_mode_enabled")
     },
+    **{f"print_in_a_loop_left_early{form}": _BELOW for form in ("", "_in_a_with", "_list")},
+    **{f"reader_{name}": _VALUE for name in ("apply", "apply_to_input", "map", "map2")},
+    **{name: _OF_BUILTINS for name in ("bytes_of_text", "table_of_letters")},
+    **{name: _STATE for name in ("api_nested_made", "context_flags_of_backends")},
+    "attribute_set_by_c_code": "torch calls it a method that can't be called, ours an attribute",
+    "method_kept": "a method of text is a C function to torch, which it skips by rule",
+    "api_random_state_kept": "a method of a generator is skipped by torch's rule, and has no model here",
+    "context_inference_mode_around_a_break": "the mode that is asked for is a value to torch, a call to ours",
+    "module_RegistersAHookItself": "torch gives up the rest at its second break, ours splits it",
+    "autograd_frozen_between": "two values differ, and torch asks the other one first",
     "wrapper_attribute": _CONTEXT,
     "wrapper_contexts": _CONTEXT,
     "raises_in_a_try": _RAISED,
@@ -53,6 +66,8 @@ OTHER_CAUSES = {
 # Names are counted by place (file and line) in the table of programs, by place and reason in reports.
 _OF_FILTERS = "torch breaks once more on the line, for the list of filters that it can't make anew"
 OTHER_REASONS = {
+    "api_copied": "one line breaks for two reasons under torch, for one under ours",
+    "api_numbers_out": "ours tells `bool(x)` from `x.item()`",
     "print_in_comprehension": "one line breaks for two reasons under ours, for one under torch",
     "warning_in_a_block": _OF_FILTERS,
     "warnings_caught_and_ignored": _OF_FILTERS,
@@ -61,6 +76,7 @@ OTHER_REASONS = {
 TIMED = {"101_time_in_forward"}  # the clock is part of its guards
 COMPARED = sorted(set(PROGRAMS) - {*EXPECTED_FAILURES, *ON_PURPOSE, *OTHER_REASONS, *HERE, *LACKED} - TIMED)
 SMALL = {
+    "attribute_set_by_c_code",
     "blocks_in_loop_read_index",
     "broadcast_equality",
     "dict_asked_for_a_key",
