@@ -20,7 +20,7 @@ import torch
 from dynacheck.graph.facts import TensorRef, UnsupportedTensor, facts_of
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.throwaway import as_no_grad
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.utils import _pytree as pytree
 
 OPERATORS = pytest.importorskip("torch.testing._internal.common_methods_invocations").op_db
@@ -238,16 +238,25 @@ def compared(one: Outcome, other: Outcome, skip: tuple[str, ...] = ()) -> list[s
     return found
 
 
+def faked(call: Call, arguments: list[torch.Tensor], known: list[torch.Tensor]) -> Outcome:
+    """What fake tensors give for a call."""
+    target, args, kwargs = call
+    with as_no_grad(), FakeTensorMode() as mode:
+        stood = [mode.from_tensor(t) for t in known]
+        inner = mapped((args, kwargs), None, {id(t): fake for t, fake in zip(known, stood)})
+        return Outcome(lambda: target(*inner[0], **inner[1]), stood[: len(arguments)], stood, of_tensors)
+
+
 def outcomes(call: Call, oracle: Any, mirror: Any) -> tuple[Outcome, Outcome, Outcome]:
     """Predicted, real and fake outcome of one call."""
     target, args, kwargs = call
     arguments: list[torch.Tensor] = []
     mapped((args, kwargs), arguments.append, {})
     known = [*arguments, *(t._base for t in arguments if t._base is not None)]
-    with as_no_grad(), FakeTensorMode() as mode:
-        stood = [mode.from_tensor(t) for t in known]
-        inner = mapped((args, kwargs), None, {id(t): fake for t, fake in zip(known, stood)})
-        fake = Outcome(lambda: target(*inner[0], **inner[1]), stood[: len(arguments)], stood, of_tensors)
+    fake = faked(call, arguments, known)
+    if isinstance(fake.error, DataDependentOutputException):  # forms in Python may ask for less
+        with torch._C._EnablePythonDispatcher():
+            fake = faked(call, arguments, known)
     refs: list[TensorRef] = []
 
     def predict() -> Any:
