@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from types import NoneType
 from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias
 
 from dynacheck.graph.facts import TensorRef
 from dynacheck.guards.base import Guard
 from dynacheck.reasons import UNKNOWN_CALL, UNKNOWN_OPERATION, Reason
-from dynacheck.sources import Emitter, Node, Root, UserLine, is_a, type_lookup
+from dynacheck.sources import Emitter, Node, Root, UserLine
 
 
 class GraphBreak(Exception):
@@ -455,12 +454,8 @@ class VariableTracker:
 
     # -- attributes
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
-        cls = self.get_type()
-        if name == "__class__" and cls is not object:
-            return tx.object(cls)
-        found = type_lookup(cls, name)
-        if name in ("__doc__", "__module__") and is_a(found, (str, NoneType)):
-            return tx.constant(found)
+        if name == "__class__" and self.python_type is not object:
+            return tx.object(self.python_type)
         self.unmodelled(tx, f"the attribute {name!r}")
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
@@ -560,7 +555,6 @@ class LazyVariable(VariableTracker):
     """A sourced value that nothing has looked at yet: no guard. Every use goes through `realize`."""
 
     __slots__ = ("real",)
-
     node: Node
 
     def __init__(self, node: Node) -> None:
