@@ -454,8 +454,8 @@ class VariableTracker:
 
     # -- attributes
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
-        if name == "__class__" and self.python_type is not object:
-            return tx.object(self.python_type)
+        if name == "__class__" and self.get_type() is not object:
+            return tx.object(self.get_type())
         self.unmodelled(tx, f"the attribute {name!r}")
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
@@ -588,7 +588,6 @@ def _forward(name: str) -> None:
     def slot(self: LazyVariable, tx: Tracer, *args: Any) -> Any:
         return getattr(self.realize(tx), name)(tx, *args)
 
-    slot.__name__ = name
     setattr(LazyVariable, name, slot)
 
 
