@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from dynacheck.sources import UserLine
 
 EXAMPLE = "example_value"
+Lines: TypeAlias = "UserLine | Sequence[UserLine] | None"
 
 
 class NodeMeta(dict[str, Any]):
@@ -136,18 +137,38 @@ class NodeMeta(dict[str, Any]):
     __hash__ = None
 
 
-def stack_trace(lines: Iterable[UserLine]) -> str:
+def stack_trace(lines: Lines) -> str:
     """The user's stack as `traceback` formats it, outermost call first.
 
     Args:
-        lines: the lines of the stack.
+        lines: the lines of the stack, or its only one.
 
     Returns:
         The text, "" for no lines.
     """
     out = []
-    for at in lines:
+    for at in (lines,) if isinstance(lines, UserLine) else lines or ():
         out.append(f'  File "{at.file}", line {at.line}, in {at.function}\n')
         if at.text.strip():
             out.append(f"    {at.text.strip()}\n")
     return "".join(out)
+
+
+def call_entries(
+    node: Any, line: Lines, module_stack: Callable[[], dict[str, Any]] | None, function: Any
+) -> dict[str, Any]:
+    """What torch tells of an operation.
+
+    Args:
+        node: its node.
+        line: the user's line, or stack of lines.
+        module_stack: makes the entry of the modules that it is called in.
+        function: what was called.
+    """
+    entries: dict[str, Any] = {"stack_trace": stack_trace(line)}
+    if module_stack is not None:
+        modules = module_stack()
+        if modules:
+            entries["nn_module_stack"] = modules
+    entries["source_fn_stack"] = [(node.name, function)]
+    return entries

@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import torch
 import torch.fx
@@ -16,12 +16,10 @@ from dynacheck.graph.behaviour import draws
 from dynacheck.graph.examples import ExampleValues
 from dynacheck.graph.expressions import FOLDED, FX_TARGETS, constant, is_constant, parts
 from dynacheck.graph.facts import TensorRef
-from dynacheck.graph.nodemeta import NodeMeta, stack_trace
+from dynacheck.graph.nodemeta import Lines, NodeMeta, call_entries, stack_trace
 from dynacheck.graph.scalars import CARRIED, scalar_tensor
 from dynacheck.graph.symbolic import SymbolicEnv
-from dynacheck.sources import Node, UserLine
-
-Lines: TypeAlias = "UserLine | Sequence[UserLine] | None"
+from dynacheck.sources import Node
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -97,7 +95,7 @@ class GraphRecorder:
         self.caught = False
         self.asked = False
         self.dispatched = False
-        self._inputs: dict[Node, torch.fx.Node] = {}
+        self._inputs: dict[Node, torch.fx.Node | None] = {}  # in the order in which the frame looked at them
         self._symbols: dict[Any, torch.fx.Node] = {}  # by sympy expression
         self._sized: dict[Any, tuple[torch.fx.Node, int]] = {}  # results whose sizes symbols are
         self._order: list[tuple[torch.fx.Node, GraphInput, Any]] = []
@@ -111,6 +109,14 @@ class GraphRecorder:
         """How many operations are recorded (arithmetic on sizes not counted)."""
         placeholders = len(self._order)
         return len(self.graph.nodes) - placeholders - len(self._removable)
+
+    def meet(self, node: Node) -> None:
+        """Say that the frame looks at a tensor or number: inputs have this order, as with torch, not that of their use.
+
+        Args:
+            node: where it comes from.
+        """
+        self._inputs.setdefault(node, None)
 
     def add_input(
         self, node: Node, value: TensorRef | torch.SymInt | torch.SymFloat, line: Lines = None
@@ -153,7 +159,8 @@ class GraphRecorder:
                     carrier = self._placeholder(placeholder_name(node.path), torch.Tensor, spec, value, line)
                     placeholder = self.call("call_method", "item", (carrier,), None, line, removable=True)
                 else:
-                    placeholder = self._placeholder(str(symbol), torch.SymInt, spec, value, line)
+                    name = placeholder_name(node.path) if what == "int" else str(symbol)
+                    placeholder = self._placeholder(name, torch.SymInt, spec, value, line)
                 self._symbols[symbol] = placeholder
         return cast("torch.fx.Node", placeholder)
 
@@ -164,6 +171,7 @@ class GraphRecorder:
         with self.graph.inserting_after(self.graph._root if anchor is None else anchor):
             node = self.graph.create_node("placeholder", target, (), {}, type_expr=kind)
         self._last_placeholder = node
+        self.meet(spec.node)
         node.meta = NodeMeta(lambda: _placeholder_entries(line, spec), lambda: self._examples.of(node))
         self._order.append((node, GraphInput(spec.node, spec.what, spec.index, node.name), value))
         return node
@@ -202,7 +210,7 @@ class GraphRecorder:
             target = pow  # FX would print `-2 ** x`, which Python reads as `-(2 ** x)`
         node = self.graph.create_node(op, target, tuple(args), kwargs or {})
         node.meta = NodeMeta(
-            lambda: _call_entries(node, line, module_stack, target if function is None else function),
+            lambda: call_entries(node, line, module_stack, target if function is None else function),
             lambda: self._examples.of(node),
         )
         if removable:
@@ -389,7 +397,7 @@ class GraphRecorder:
         for node in reversed(graph.nodes):
             if not node.users and (node.target is operator.getitem or node in self._removable):
                 graph.erase_node(node)
-        inputs = self._drop_unused()
+        inputs = self._as_met(self._drop_unused())
         captured = CapturedGraph(graph, inputs, self.env, self._examples, self.modules)
         captured.writers, captured.raisers = _callers(self.writers), _callers(self.raisers)
         captured.caught, captured.asked, captured.dispatched = self.caught, self.asked, self.dispatched
@@ -408,6 +416,19 @@ class GraphRecorder:
             else:
                 self.graph.erase_node(node)
         return kept
+
+    def _as_met(
+        self, inputs: list[tuple[torch.fx.Node, GraphInput, Any]]
+    ) -> list[tuple[torch.fx.Node, GraphInput, Any]]:
+        """Inputs in the order in which the frame looked at them, a tensor's symbols before it."""
+        met = {node: i for i, node in enumerate(self._inputs)}
+        ordered = sorted(inputs, key=lambda of: (met[of[1].node], of[1].what == "tensor"))
+        if ordered != inputs:
+            anchor = self.graph._root
+            for node, _, _ in ordered:
+                anchor.append(node)
+                anchor = node
+        return ordered
 
     def _symbols_of_inputs(self) -> tuple[set[Any], set[torch.fx.Node]]:
         """The symbols that sizes of used tensors are still made of (one that became a number is none), and placeholders
@@ -453,14 +474,10 @@ def graph_module(graph: torch.fx.Graph, modules: dict[str, torch.fx.GraphModule]
     return _LazyGraphModule(root, graph, name)
 
 
-def _as_lines(line: Lines) -> Iterable[UserLine]:
-    return () if line is None else (line,) if isinstance(line, UserLine) else line
-
-
 def _placeholder_entries(line: Lines, spec: GraphInput) -> dict[str, Any]:
     kind = _address_of(spec) if spec.what == "tensor" and spec.node.root.frame is not None else None
     known = {} if kind is None else {"_dynamo_static_input_type": kind}
-    return {"stack_trace": stack_trace(_as_lines(line)), "tensor_dict": known}
+    return {"stack_trace": stack_trace(line), "tensor_dict": known}
 
 
 def _address_of(spec: GraphInput) -> str | None:
@@ -471,18 +488,6 @@ def _address_of(spec: GraphInput) -> str | None:
         marked = "unguarded" if isinstance(node.peek(), torch.nn.Module) else None
         node = node.parent
     return marked
-
-
-def _call_entries(
-    node: torch.fx.Node, line: Lines, module_stack: Callable[[], dict[str, Any]] | None, function: Any
-) -> dict[str, Any]:
-    entries: dict[str, Any] = {"stack_trace": stack_trace(_as_lines(line))}
-    if module_stack is not None:
-        modules = module_stack()
-        if modules:
-            entries["nn_module_stack"] = modules
-    entries["source_fn_stack"] = [(node.name, function)]
-    return entries
 
 
 class CapturedGraph:

@@ -11,8 +11,8 @@ import torch
 import torch.fx
 
 from dynacheck.graph.facts import TensorRef
-from dynacheck.graph.nodemeta import NodeMeta, stack_trace
-from dynacheck.graph.recorder import GraphInput, GraphRecorder, Lines, graph_module
+from dynacheck.graph.nodemeta import Lines, NodeMeta, stack_trace
+from dynacheck.graph.recorder import GraphInput, GraphRecorder, graph_module
 from dynacheck.sources import Node
 
 
@@ -47,6 +47,9 @@ class SubgraphRecorder(GraphRecorder):
         node = self._new_input(name)
         self._arguments.append(node)
         return node
+
+    def meet(self, node: Node) -> None:
+        self.parent.meet(node)
 
     def add_input(self, node: Node, value: Any, line: Lines = None) -> torch.fx.Node:
         """The placeholder that the outermost graph has for a source; `own` makes it an input here."""
@@ -87,7 +90,8 @@ class SubgraphRecorder(GraphRecorder):
         super().define(value, node)
         assert self.env is not None
         free = self.env.expression(value).free_symbols
-        self.has_own_symbols |= len(free) > len(list(self.env.symbol_sources(value)))
+        given = node.op == "placeholder"
+        self.has_own_symbols |= not given and len(free) > len(list(self.env.symbol_sources(value)))
 
     def changes_state(self) -> bool:
         """Whether running the operations so far, those around it included, leaves more behind than results."""
@@ -111,8 +115,10 @@ class SubgraphRecorder(GraphRecorder):
         """Say what the function returns.
 
         Args:
-            results: nodes and constants, in tuples or lists, or one node.
+            results: nodes, symbols and constants, in tuples or lists, or one node.
         """
+        if self.env is not None:
+            results = self._with_symbols(results, None)
         self.graph.create_node("output", "output", (results,), {})
         for node in reversed(self.graph.nodes):
             if not node.users and (node.target is operator.getitem or node in self._removable):

@@ -227,6 +227,12 @@ class SymbolicEnv:
         self._drawn[made.node.expr] = made
         return made
 
+    def unknown(self) -> torch.SymInt:
+        """A symbol for an int that only running the graph tells, of which nothing is known."""
+        with self.shape_env.ignore_fresh_unbacked_symbols():
+            made: torch.SymInt = self.shape_env.create_unbacked_symint()
+        return made
+
     def _constraint(self, policy: Dim) -> Any:
         t = _torch()
         if policy.kind != "marked":

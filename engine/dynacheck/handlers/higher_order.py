@@ -80,8 +80,9 @@ class Body:
         tx: Tracer,
         fn: VariableTracker,
         args: Sequence[VariableTracker],
-        fresh: Sequence[TensorRef] = (),
+        fresh: Sequence[TensorRef | torch.SymInt] = (),
         single: bool = False,
+        numbers: type | None = None,
     ) -> None:
         """Interpret the function; it has to return tensors, in a structure.
 
@@ -89,14 +90,15 @@ class Body:
             tx: the translator.
             fn: the function.
             args: its last arguments, of the graph around it.
-            fresh: tensors that are its first arguments, made by the operator.
+            fresh: its first arguments, made by the operator.
             single: it has to return one tensor.
+            numbers: what it may return beside tensors.
 
         Raises:
             UncapturedHigherOrderOpError: it can't be captured.
         """
         try:
-            self._trace(tx, fn, args, fresh, single)
+            self._trace(tx, fn, args, fresh, single, numbers)
         except GraphBreak as broke:
             text = f"{self.operator} has to be captured as a whole: {_text(broke)}"
             raise errors.make(errors.UncapturedHigherOrderOpError, text) from None
@@ -106,8 +108,9 @@ class Body:
         tx: Tracer,
         fn: VariableTracker,
         args: Sequence[VariableTracker],
-        fresh: Sequence[TensorRef],
+        fresh: Sequence[TensorRef | torch.SymInt],
         single: bool,
+        numbers: type | None,
     ) -> None:
         with tx.function_graph(fn, *args) as recorder:
             self.recorder = recorder
@@ -117,7 +120,7 @@ class Body:
             except ObservedException as observed:
                 self.refuse(tx, f"a function raises {observed.exception.get_type().__name__}")
             self.leaves, self.shape = structures.flatten(tx, result)
-            if not all(isinstance(leaf, TensorVariable) for leaf in self.leaves):
+            if not all(isinstance(v, TensorVariable) or v.get_type() is numbers for v in self.leaves):
                 self.refuse(tx, "a function returns something else than tensors")
             if recorder.has_own_symbols:
                 self.refuse(tx, "a function makes numbers of tensors")
@@ -216,7 +219,7 @@ def refuse(tx: Tracer, operator: str, why: str) -> NoReturn:
         raise errors.make(errors.UncapturedHigherOrderOpError, _text(broke)) from None
 
 
-def _parameter(tx: Tracer, recorder: SubgraphRecorder, ref: TensorRef) -> VariableTracker:
+def _parameter(tx: Tracer, recorder: SubgraphRecorder, ref: TensorRef | torch.SymInt) -> VariableTracker:
     return tx.wrap_result(recorder.argument("arg"), ref)
 
 
@@ -263,12 +266,30 @@ def cond(tx: Tracer, pred: Arg, true_fn: Arg, false_fn: Arg, operands: Arg | Non
     return structures.unflatten(tx, one.shape, results)
 
 
+def _carried(tx: Tracer, value: VariableTracker, body: Body) -> TensorRef | torch.SymInt:
+    """What stands for a value that each round of a loop makes anew: of a number, nothing is known."""
+    if isinstance(value, TensorVariable):
+        return on_its_own(value.ref.facts)
+    if value.get_type() is not int:
+        tx.break_(
+            reasons.FUNCTION_FORM,
+            operator=body.operator,
+            why="it carries something else than tensors and ints",
+        )
+    if tx.env is None:
+        tx.need_symbols()
+    found: torch.SymInt = tx.env.unknown()
+    return found
+
+
 @handles(while_loop_op)
 def while_loop(tx: Tracer, cond_fn: Arg, body_fn: Arg, carried: Arg, additional: Arg) -> VariableTracker:
     test, step = Body("while_loop", "cond_fn"), Body("while_loop", "body_fn")
-    inputs = _tensors(tx, carried, step)
-    test.trace(tx, cond_fn, [], [on_its_own(value.ref.facts) for value in inputs], single=True)
-    step.trace(tx, body_fn, [], [on_its_own(value.ref.facts) for value in inputs])
+    inputs = [value.realize(tx) for value in abstract.iterate(tx, carried)]
+    test.trace(tx, cond_fn, [], [_carried(tx, value, test) for value in inputs], single=True, numbers=bool)
+    step.trace(tx, body_fn, [], [_carried(tx, value, step) for value in inputs], numbers=int)
+    if test.leaves[0].is_constant() and test.leaves[0].as_constant(tx):
+        test.refuse(tx, "the condition is always true")
     lifted = union([test.recorder, step.recorder])
     modules = [body.module(tx, lifted) for body in (test, step)]
     extra = TupleVariable(lifted_values(tx, lifted))

@@ -19,7 +19,7 @@ from dynacheck.variables.hooks import GraphHookVariable, TensorHookVariable
 from dynacheck.variables.iterators import IndexIterator
 from dynacheck.variables.sequences import ListVariable, SequenceVariable, TupleVariable
 from dynacheck.variables.symbolic import SymNumberVariable
-from dynacheck.variables.tensor import BINARY, COMPARE, TensorVariable
+from dynacheck.variables.tensor import BINARY, COMPARE, AddressVariable, TensorVariable
 
 # Answered from the tensor's metadata, without a node in the graph.
 METADATA: Final = frozenset({
@@ -29,7 +29,7 @@ METADATA: Final = frozenset({
 READS_VALUE: Final = frozenset({
     "item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__",
     "__repr__", "__str__",
-    "__format__", "numpy", "__array__", "data_ptr", "is_nonzero", "equal", "storage",
+    "__format__", "numpy", "__array__", "is_nonzero", "equal", "storage",
     "storage_type", "apply_", "map_", "map2_",
 })  # fmt: skip
 BACKWARD: Final = frozenset({"backward"})
@@ -208,12 +208,21 @@ def new_tensor(
     return tx.record("call_function", torch._refs.tensor, args, {**like, **kwargs})
 
 
+@special("data_ptr")
+def data_ptr(
+    tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    return AddressVariable(tensor)
+
+
 @special("requires_grad_")
 def requires_grad_(
     tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
 ) -> VariableTracker:
     wanted = [*args, *kwargs.values(), tx.constant(True)][0].realize(tx).as_constant(tx)
-    if wanted != tensor.ref.facts.requires_grad:  # as torch, which doesn't change it in a graph
+    facts = tensor.ref.facts
+    raises = not facts.is_leaf and not wanted
+    if wanted != facts.requires_grad and not raises:  # as torch, which doesn't change it in a graph
         tx.break_(reasons.BACKWARD_CALL, call="Tensor.requires_grad_()")
     return tx.record("call_method", "requires_grad_", [tensor, *args], kwargs)
 

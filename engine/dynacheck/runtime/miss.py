@@ -69,11 +69,11 @@ class Miss:
         self.handover = GraphHandOver(job.backend, self.id, self.code.co_qualname)
         self.started = time.perf_counter()
 
-    def translate(self) -> _C.Entry | None:
+    def translate(self) -> _C.Entry | bool | None:
         """Translate the frame.
 
         Returns:
-            The entry that serves it, or None when it runs as it is.
+            The entry that serves it; None when it runs as it is, False when all below it does too.
 
         Raises:
             DynacheckError: what is an error for the user: a break under fullgraph, a backend that raised, a
@@ -101,7 +101,7 @@ class Miss:
                 translation = translate(request)
         except SkipFrame as skipped:
             self._skipped(skipped)
-            return None
+            return False if skipped.reason is reasons.AMBIENT_STATE else None
         except errors.BackendError:
             self._tell_backend_failed()
             if not self.settings.suppress_errors:
@@ -220,10 +220,10 @@ class Miss:
         return told
 
     def _skipped(self, skipped: SkipFrame) -> None:
-        """The frame runs as it is; so do all of its code from now on, unless it just raised."""
+        """The frame runs as it is; so do all of its code from now on, unless it just raised or called a lazy module."""
         broke, reason = skipped.broke, skipped.reason
-        raised = reason is reasons.UNCAUGHT_RAISE
-        if not raised:
+        once = reason in (reasons.UNCAUGHT_RAISE, reasons.AMBIENT_STATE)
+        if not once:
             self._give_up(reason.id)
         if not observers.active:
             return
@@ -234,7 +234,7 @@ class Miss:
             observers.emit(events.GraphBroke(self.id, ref, why.id, message, why.hint, stack, True, call=call))
         caused = broke is not None
         observers.emit(events.FrameSkipped(ref, reason.id, skipped.message, stack, caused, call=call))
-        if caused or raised:
+        if caused or once:
             observers.emit(events.RanEagerly(ref, "skip", reason.id, call=call))
 
     def _give_up(self, why: str) -> None:

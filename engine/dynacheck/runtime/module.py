@@ -15,6 +15,7 @@ from dynacheck.handlers import skip
 from dynacheck.runtime import tracebacks
 from dynacheck.runtime.compiled import Compile, Options
 from dynacheck.runtime.job import inline_call
+from dynacheck.variables.modules import is_lazy
 
 _OWN = frozenset({"_orig_mod", "forward", "_dynacheck_compile", "_torchdynamo_orig_callable", "__dict__"})
 
@@ -143,19 +144,15 @@ def entered(module: nn.Module) -> Callable[..., Any]:
 def _runner(module: nn.Module, run: Compile) -> Callable[..., Any]:
     """The compiled `forward`."""
     forward = run.dispatcher()
-    if not any(map(_is_lazy, module.modules())):
+    if not any(map(is_lazy, module.modules())):
         return forward
 
     def lazy_forward(*args: Any, **kwargs: Any) -> Any:
         infer = getattr(module, "_infer_parameters", None)
-        if _is_lazy(module) and callable(infer):
+        if is_lazy(module) and callable(infer):
             infer(module, args, kwargs)  # a lazy module's parameters exist before anything is traced
-        if any(map(_is_lazy, module.modules())):  # those of the modules in it only once they have been called
+        if any(map(is_lazy, module.modules())):  # those of the modules in it only once they have been called
             return module.forward(*args, **kwargs)
         return forward(*args, **kwargs)
 
     return lazy_forward
-
-
-def _is_lazy(module: nn.Module) -> bool:
-    return hasattr(module, "_initialize_hook")

@@ -30,6 +30,7 @@ from dynacheck.handlers.decorating import decorated
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, type_lookup
 from dynacheck.translate.arguments import bind_arguments
 from dynacheck.translate.leaving import read_constant
+from dynacheck.translate.signals import SkipFrame
 from dynacheck.translate.tracing import Tracing
 from dynacheck.variables import abstract, exceptions, families
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
@@ -39,7 +40,7 @@ from dynacheck.variables.finalizers import note_instance
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
 from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.methods import BuiltinObject
-from dynacheck.variables.modules import NNModuleVariable
+from dynacheck.variables.modules import NNModuleVariable, is_lazy
 from dynacheck.variables.namespaces import class_namespace
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.proxies import MappingProxyVariable
@@ -537,6 +538,11 @@ class Calls(Tracing):
     ) -> VariableTracker:
         attempt = self.attempt
         assert module.node is not None
+        if is_lazy(module.value):  # its first call makes its parameters, and another class of it
+            reason = reasons.AMBIENT_STATE
+            raise SkipFrame(
+                reason, reason.message(what="the first call of a lazy module"), self.stack_lines()
+            )
         attempt.modules.append((module.node.path, module.cls))
         try:
             if module.has_plain_call(self):

@@ -31,7 +31,7 @@ from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.classes import PythonModuleVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
 from dynacheck.variables.functions import ObjectVariable, UserFunctionVariable
-from dynacheck.variables.indices import known_index
+from dynacheck.variables.indices import INDEXING, known_index
 from dynacheck.variables.randoms import ELEMENTWISE, TAKEN
 from dynacheck.variables.results import CONTAINERS
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
@@ -44,8 +44,6 @@ from dynacheck.variables.wrap import IDENTITY_FREE, class_tracker, wrap_value
 _IS_ABSENT: Final = Absent()
 PYTHON_VALUES: Final = (bool, int, float, complex, str, torch.dtype, torch.device, torch.layout)
 """What an operator may return that a graph can't hold."""
-
-INDEXING = (operator.getitem, operator.setitem)
 OWN_OPERATORS = ("dynacheck.graph.custom", "dynacheck.graph.functional")
 """Modules of what a graph calls for functions that were interpreted, with their operators' `__torch_function__`."""
 
@@ -363,7 +361,7 @@ class Tracing(Tracer):
             return self.torch_function(op, target, args, kwargs)
         self.state.pop(TAKEN, None)
         known = args
-        if target in INDEXING and isinstance(args[0], TensorVariable):
+        if target in INDEXING and len(args) > 1 and isinstance(args[0].realize(self), TensorVariable):
             known = [args[0], known_index(self, args[1]), *args[2:]]
         try:
             metas = [a.as_meta(self) for a in known]
@@ -501,6 +499,7 @@ class Tracing(Tracer):
         return tracker
 
     def _input_ref(self, node: Node, value: torch.Tensor) -> TensorRef:
+        self.attempt.graph.meet(node)
         with torch._C.DisableTorchFunctionSubclass():  # it isn't the program that looks at it
             ref: TensorRef = self.attempt.shapes.wrap_tensor(self, node, value)
             self._share_storage(ref, value)
@@ -537,6 +536,7 @@ class Tracing(Tracer):
             ref.base = known[1].ref
 
     def symbol_for_number(self, node: Node, value: int | float) -> VariableTracker | None:
+        self.attempt.graph.meet(node)
         sym = self.attempt.shapes.number(self, node, value)
         return None if sym is None else SymNumberVariable(sym, node)
 

@@ -214,10 +214,12 @@ class ConstantVariable(VariableTracker):
         return fold(tx, getattr(self.value, name), *values, **named)
 
     def _breaks_as_torch(self, name: str, takes: bool) -> bool:
-        """Of bytes torch runs `decode` alone for real, of numbers only methods that take nothing or are operators."""
+        """Of bytes torch runs `decode` alone for real, of numbers only methods that take nothing or are operators, of
+        dtypes none."""
         breaks = (
             name != "decode" if type(self.value) is bytes else takes and isinstance(self.value, (int, float))
         )
+        breaks = breaks or isinstance(self.value, torch.dtype)
         return breaks and name[:2] != "__"
 
     # -- truth, length, items, iteration

@@ -11,7 +11,7 @@ from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, GenericAlias, MethodType, NoneType, UnionType
 from typing import Any
 
-from dynacheck.reasons import UNKNOWN_ATTRIBUTE
+from dynacheck.reasons import SKIPPED_CALL, UNKNOWN_ATTRIBUTE
 from dynacheck.sources import CAttr, DictAttr, Node, is_a, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, CantRebuild, Rebuilder, Tracer, VariableTracker
@@ -445,6 +445,21 @@ class ObjectMethodVariable(CallableVariable):
         to.load(self.owner)
         to.load_attr(self.name)
         to.remember(self)
+
+
+class HeldMethodVariable(CallableVariable):
+    """A method of C code bound to a tensor, from outside of the frame: made anew by each attribute access.
+
+    It is called as it is, as in torch, so nothing depends on which it is.
+    """
+
+    __slots__ = ()
+    python_type = BuiltinFunctionType
+
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        tx.break_(SKIPPED_CALL, call=self.describe(), why="a bound method of a tensor")
 
 
 class BoundMethodVariable(CallableVariable):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Final
 
 import torch
@@ -12,6 +13,10 @@ from dynacheck.variables.sequences import TupleVariable
 from dynacheck.variables.tensor import INPLACE, TensorVariable
 from dynacheck.versions import torch_since
 
+INDEXING: Final = (
+    operator.getitem, operator.setitem, *(() if torch_since(2, 14) else (torch.tensor_split, "tensor_split")),
+)  # fmt: skip
+"""What takes an index, or a number of parts, as its second argument."""
 _WRITERS: Final = frozenset(INPLACE.values())
 
 

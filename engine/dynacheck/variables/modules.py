@@ -21,6 +21,11 @@ _MODULE_SETATTR = nn.Module.__setattr__
 _MODULE_CALL = nn.Module.__call__
 
 
+def is_lazy(module: nn.Module) -> bool:
+    """Whether a module gets its parameters, and the class that it is meant to be, when it is called first."""
+    return hasattr(module, "_initialize_hook")
+
+
 class NNModuleVariable(UserObjectVariable):
     """An `nn.Module`.
 
@@ -64,7 +69,10 @@ class NNModuleVariable(UserObjectVariable):
                 if found is not None:
                     return found
             elif name in attributes.get(container, ()):
-                return tx.wrap(self.container(container).key(name))
+                node = self.container(container).key(name)
+                if container != "_modules":
+                    tx.graph.meet(node)
+                return tx.wrap(node)
         return None
 
     def changed(self, tx: Tracer, container: str) -> DictVariable | None:

@@ -13,9 +13,11 @@ from typing import Any, Final
 import torch
 
 from dynacheck.graph.facts import TensorRef, is_wrapper
+from dynacheck.reasons import TENSOR_KIND
 from dynacheck.sources import ABSENT, DictAttr, Node, TypeAttr, instance_dict, type_lookup
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import BoundMethodVariable
+from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.tensor import Overloaded, TensorMethodVariable, TensorVariable
 
 DISABLED: Final = "torch function of subclasses disabled"
@@ -52,9 +54,13 @@ def as_subclass(tensor: torch.Tensor, cls: Any) -> torch.Tensor:
 
 def can_model(cls: type) -> bool:
     """Whether a class of tensors is one of these: the program's, dispatching by `__torch_function__` alone."""
-    dispatches = type_lookup(cls, "__torch_dispatch__") is not type_lookup(torch.Tensor, "__torch_dispatch__")
     programs = issubclass(cls, torch.Tensor) and cls.__module__.split(".")[0] != "torch"
-    return programs and not dispatches and not issubclass(cls, torch.nn.Parameter)
+    return programs and not dispatches(cls) and not issubclass(cls, torch.nn.Parameter)
+
+
+def dispatches(cls: type) -> bool:
+    """Whether a class of tensors has a `__torch_dispatch__` of its own."""
+    return type_lookup(cls, "__torch_dispatch__") is not type_lookup(torch.Tensor, "__torch_dispatch__")
 
 
 def can_trace(cls: Any) -> bool:
@@ -207,3 +213,17 @@ class SubclassTensorVariable(TensorVariable):
     def reconstruct(self, to: Rebuilder) -> None:
         to.call_helper(as_subclass, lambda: to.load(self.plain), lambda: to.load_class(self.cls))
         to.remember(self)
+
+
+class OpaqueTensorVariable(UserObjectVariable):
+    """A tensor of a class that dispatches operators and doesn't say what it is made of: an object with attributes."""
+
+    __slots__ = ()
+
+    def as_meta(self, tx: Tracer) -> Any:
+        tx.give_up(TENSOR_KIND, what=f"A tensor of class {self.cls.__name__}")
+
+    def call_method(
+        self, tx: Tracer, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        return self.as_meta(tx)  # type: ignore[no-any-return]

@@ -276,3 +276,30 @@ class TensorMethodVariable(CallableVariable):
         to.load(self.owner)
         to.load_attr(self.name)
         to.remember(self)
+
+
+class AddressVariable(VariableTracker):
+    """Where the data of a tensor is: a number that is known when the frame runs, but equal to that of the same tensor."""
+
+    __slots__ = ("tensor",)
+    python_type = int
+
+    def __init__(self, tensor: TensorVariable) -> None:
+        super().__init__()
+        self.tensor = tensor
+
+    def tp_richcompare(self, tx: Tracer, op: str, other: VariableTracker) -> VariableTracker | object:
+        if op in ("==", "!=") and isinstance(other, AddressVariable) and other.tensor is self.tensor:
+            return tx.constant(op == "==")
+        self.unmodelled(tx, "a comparison")
+
+    def nb_binary(
+        self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker
+    ) -> VariableTracker | object:
+        self.unmodelled(tx, op)
+
+    def children(self) -> Sequence[VariableTracker]:
+        return (self.tensor,)
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.call_helper(torch.Tensor.data_ptr, lambda: to.load(self.tensor))

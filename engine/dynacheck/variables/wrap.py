@@ -29,6 +29,7 @@ from dynacheck.variables.enums import EnumClassVariable, is_enum_class
 from dynacheck.variables.exceptions import ExceptionVariable
 from dynacheck.variables.functions import (
     BoundMethodVariable,
+    HeldMethodVariable,
     ObjectMethodVariable,
     ObjectVariable,
     UserFunctionVariable,
@@ -38,7 +39,7 @@ from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.optimizers import OptimizerVariable
 from dynacheck.variables.sequences import NamedTupleVariable, is_structseq, keeps_slots
-from dynacheck.variables.subclasses import can_model, can_trace
+from dynacheck.variables.subclasses import OpaqueTensorVariable, can_model, can_trace, dispatches
 
 Wrapper = Callable[[Tracer, Node, Any], VariableTracker]
 TABLE: Final[dict[type, Wrapper]] = {}
@@ -181,6 +182,9 @@ def wrap_tensor(tx: Tracer, node: Node, value: torch.Tensor) -> VariableTracker:
     plain = cls in (torch.Tensor, nn.Parameter) or _is_plain_parameter(value)
     plain = plain or can_trace(cls)
     if not plain and not can_model(cls):
+        if dispatches(cls):
+            tx.guard(node, TypeIs(cls))
+            return OpaqueTensorVariable(cls, value, node)
         tx.break_(reasons.TENSOR_KIND, what=f"A tensor of class {cls.__name__}")
     try:
         return tx.wrap_tensor(node, value) if plain else tx.wrap_subclass(node, value)
@@ -230,10 +234,13 @@ def wrap_builtin_function(tx: Tracer, node: Node, value: Any) -> VariableTracker
     name = value.__name__
     raw = type_lookup(owner, name) if isinstance(owner, type) else None
     inherited = isinstance(raw, types.ClassMethodDescriptorType) and raw.__objclass__ is not owner
+    if isinstance(owner, torch.Tensor):
+        tx.guard(node, TypeIs(types.BuiltinMethodType))
+        return HeldMethodVariable(node)
     tx.guard(node, Is(value))  # as torch: a bound method is made anew by each attribute access
     if not inherited and (owner is None or isinstance(owner, (types.ModuleType, type))):
         return ObjectVariable(value, node)
-    if not inherited and _binds_nothing(owner) and not isinstance(owner, torch.Tensor):
+    if not inherited and _binds_nothing(owner):
         return ObjectVariable(value, node)
     bound = tx.wrap(node.child(CAttr("__self__"))).realize(tx)
     if inherited or type(bound) in (ObjectVariable, UserObjectVariable):

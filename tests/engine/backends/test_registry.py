@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -141,7 +142,8 @@ class Held(torch.nn.Module):
         self.kept = torch.ones(3)
 
     def forward(self, x, y):
-        x.add_(1)
+        rows = y.ndim
+        x.add_(rows)
         z = self.layer(x) + self.shift + self.kept + y
         return z, z.view(-1), x[0], self.shift
 
@@ -175,7 +177,43 @@ def test_what_a_backend_is_told_is_what_torch_tells():
     torch._dynamo.reset()
     theirs, ours = told
     assert ours == theirs
+    assert list(ours[0]) == list(theirs[0])
     assert sum(bool(known) for _, known, _ in ours[0].values()) == 5
+
+
+class Unread(torch.nn.Module):
+    """Looks at parameters and arguments in another order than it uses them in."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+
+    def forward(self, xs, n, scale):
+        if scale is None or self.second.weight.shape[0] > 7 or xs["b"].shape[0] == n:
+            return xs["a"]
+        return self.first(xs["a"]).sum() * n + self.second(xs["b"]) * scale, xs["c"]
+
+
+def test_inputs_are_in_the_order_in_which_the_frame_looks_at_them():
+    torch.manual_seed(0)
+    model, told = Unread(), []
+
+    def backend(gm, example_inputs):
+        inputs = [n.target for n in gm.graph.nodes if n.op == "placeholder"]
+        names = [re.sub(r"^s\d+$", "a size", name) for name in inputs]
+        told.append([*zip(names, map(type, example_inputs), strict=True)])
+        return gm.forward
+
+    for compiler in (torch.compile, dynacheck.compile):
+        compiled = compiler(model, backend=backend)
+        for n in (2, 4, 5):
+            compiled(
+                {"c": torch.ones(n, 1), "a": torch.ones(n, 3), "b": torch.ones(n + 1, 3)}, n + 7, 0.5 * n
+            )
+    torch._dynamo.reset()
+    half = len(told) // 2
+    assert told[half:] == told[:half] and half == 2
+    assert ("a size", torch.SymInt) in told[-1]
 
 
 def test_a_backend_that_reads_nothing_pays_for_nothing(monkeypatch):

@@ -19,6 +19,10 @@ UNDER_TRANSFORM = (
     "a function that is called under a transform runs as it is; torch translates it to its first operation",
     {"graphs": 2, "recompiles": 0, "entries": 2},
 )
+LAZY = (
+    "a lazy module's first call runs as it is, and draws its parameters' numbers as plain Python does",
+    {"graphs": 1, "recompiles": 0, "entries": 1},
+)
 
 # Never, since torch is wrong, or gives up for good: results are plain Python's, figures not torch's.
 # Program or case name -> why, and the figures wanted instead where they are settled.
@@ -28,6 +32,8 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
         "torch doesn't notice which hook gets keywords",
         {"graphs": 2, "recompiles": 1},
     ),
+    "module_LazyClosedOver": LAZY,
+    "module_LazyInsideClosedOver": LAZY,
     "six_threads": (
         "threads that call at once share one entry",
         {"graphs": 1, "recompiles": 0, "entries": 1},

@@ -171,6 +171,33 @@ def _():
     return Net().requires_grad_(False), [(torch.ones(2, 3), torch.tensor(n)) for n in (3, 0, 5)]
 
 
+def loop(name, **figures):
+    def add(fn):
+        program(f"while_loop_{name}", 38, graphs=1, **figures)(lambda: (fn, xs((3, 4), (3, 4))))
+
+    return add
+
+
+loop("over_a_number")(lambda x: while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (0, x * 1)))
+loop("that_never_runs")(lambda x: while_loop(lambda i, v: False, lambda i, v: (i + 1, v * 2), (0, x * 1)))
+loop("to_a_size")(lambda x: while_loop(lambda i, v: i < 1, lambda i, v: (v.shape[0], v * 2), (0, x * 1)))
+
+
+@program("while_loop_from_a_size", 38, graphs=2, recompiles=1)
+def _():
+    def f(x):
+        n, y = while_loop(lambda i, v: i < 7, lambda i, v: (i + 1, v * i), (x.shape[0], x * 1))
+        return y + n
+
+    return f, xs((3, 2), (4, 2), (5, 2))
+
+
+@loop("over_numbers_in_structures")
+def _(x):
+    step = lambda at, v: ({"n": at["n"] + 1}, (v[0] * at["n"], v[1] + 1))
+    return while_loop(lambda at, v: at["n"] * 2 < v[0].shape[0], step, ({"n": 0}, (x * 1, x + 1)))
+
+
 @program("while_loop_of_dict", 38, graphs=2, recompiles=1)
 def _():
     def f(x):

@@ -484,3 +484,24 @@ class Wrapped(nn.Module):
 
 
 on()(Wrapped)
+
+
+class HoldsLazy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.then = nn.LazyLinear(4), nn.Sequential(nn.LazyConv1d(3, 1), nn.LazyBatchNorm1d())
+
+    def forward(self, x):
+        return self.then(self.first(x)[:, :, None]).sum(-1)
+
+
+def closed_over(make):
+    """A module that isn't compiled itself: a function that is calls it."""
+    module = make()
+    return lambda x: module(x).relu()
+
+
+for _name, _make in (("LazyClosedOver", lambda: nn.LazyLinear(4)), ("LazyInsideClosedOver", HoldsLazy)):
+    program(
+        f"module_{_name}", 13, graphs=1, entries=1, torch_differs="its first call draws no random numbers"
+    )(lambda make=_make: (closed_over(make), tensors(2, 3, n=3)()))

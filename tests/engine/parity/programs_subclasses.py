@@ -117,3 +117,29 @@ def _two():
 
 _row("wrapper_subclass", lambda t: t * 2 + 1, _two)
 _row("wrapper_subclass_parts", lambda t: t.a + t.b, _two)
+
+
+class Opaque(torch.Tensor):
+    """Made of a tensor that it doesn't tell of."""
+
+    @staticmethod
+    def __new__(cls, of):
+        made = torch.Tensor._make_wrapper_subclass(cls, of.shape, dtype=of.dtype)
+        made.of = of
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return func(*(a.of if isinstance(a, Opaque) else a for a in args), **(kwargs or {}))
+
+
+@program("wrapper_that_tells_nothing", 39, graphs=1, breaks=1)
+def _():
+    return lambda w, x: w + x, [(Opaque(torch.ones(3)), torch.ones(3))] * 2
+
+
+@program("wrapper_that_tells_nothing_asked", 39, graphs=1)
+def _():
+    return lambda w, x: w.of * 2 + x if isinstance(w, Opaque) else x, [
+        (Opaque(torch.ones(3)), torch.ones(3))
+    ] * 2

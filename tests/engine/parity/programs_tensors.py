@@ -187,3 +187,70 @@ def logger_methods(x):
 )
 def argument_among_known_functions(x, fn, n):
     return fn(x, n) + 1 if fn in (torch.mul, torch.Tensor.mul) else fn(x, n)
+
+
+# -- bound methods of tensors that wait on the stack while an argument breaks; addresses; types asked for by methods
+
+
+@torch.compiler.disable
+def three():
+    return 3
+
+
+@on(breaks=4, graphs=0, entries=4)
+def methods_wait_for_arguments(x):
+    return x.mul(three()), x.add(three())
+
+
+@on(breaks=4, entries=5)
+def methods_wait_again(x):
+    y = x.mul(three())
+    return y + x.add(three()).sum()
+
+
+@on(lambda: [(torch.ones(3), torch.ones(3).sin) for _ in range(3)], breaks=1, entries=2)
+def bound_method_given(x, method):
+    return x + method()
+
+
+@on(breaks=1, graphs=2, entries=2)
+def addresses_compared(x):
+    y = x.view(-1)
+    return x + 1 if x.data_ptr() == y.data_ptr() else x - 1
+
+
+@on()
+def address_of_the_same(x):
+    return x + 1 if x.data_ptr() == x.data_ptr() else x - 1
+
+
+@on(breaks=1, entries=2)
+def address_and_a_number(x):
+    return x + 1 if 0 == x.data_ptr() else x - 1
+
+
+@on(breaks=1)
+def address_used_behind_the_graph(x):
+    y = x + 1
+    return y, y.data_ptr() != 0
+
+
+@on(breaks=5, graphs=0, entries=5)
+def methods_of_types(x):
+    return x.to(x.dtype.to_complex()), x.to(torch.complex64.to_real()), x.dtype.to_complex()
+
+
+@on(lambda: [(torch.ones(3, 4), torch.tensor(n)) for n in (2, 3, 2)], graphs=2, recompiles=1, entries=2)
+def number_of_parts_given(x, parts):
+    return torch.tensor_split(x, parts, 1)
+
+
+@on(
+    lambda: [(torch.ones(3, requires_grad=True),)] * 2,
+    graphs=0,
+    breaks=1,
+    entries=0,
+    torch_differs="another exception",
+)
+def history_denied(x):
+    return (x * 2).requires_grad_(False) + 1

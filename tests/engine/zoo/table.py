@@ -44,14 +44,14 @@ def show(model: object, training: bool, arguments: argparse.Namespace, rows: lis
                     kept.write_bytes(pickle.dumps(theirs))
         ours = zoo_model.run(model, ENGINES["bundled"], training=training)
         runs = [run for run in (theirs, ours) if run is not None]
-        found = disagreements(model, eager, theirs, ours)
+        found = disagreements(model, eager, theirs, ours, training)
     except Exception as raised:
         text = str(raised).strip() or " "
         found, error = [f"{type(raised).__name__}: {text.splitlines()[0]}"], traceback.format_exc(limit=-8)
     figures = [run.figures.short() for run in runs] + ["-", "-"]
     if len(runs) == 2:
         right = not zoo_model.differences(eager, runs[1], model.tolerance)
-        rows.append((model, training, *runs, right, not found))
+        rows.append((model, training, *runs, right, not disagreements(model, eager, *runs, training, False)))
     name = f"{model.name} {'train' if training else 'eval'}"
     print(
         f"{name:34.34} {figures[0]:>11} {figures[1]:>11} {time.perf_counter() - started:6.1f}s  ",
@@ -114,7 +114,7 @@ def summary(rows: list[tuple]) -> str:
 def write(rows: list[tuple]) -> None:
     """Put the table on the page, in place of its earlier form."""
     import page
-    from expected_differences import EXPECTED_FAILURES, OTHER_OPERATORS
+    from expected_differences import EXPECTED_FAILURES, ON_PURPOSE, OTHER_OPERATORS
 
     def both(one: int, other: int) -> str:
         return str(one) if one == other else f"{one} / {other}"
@@ -127,7 +127,10 @@ def write(rows: list[tuple]) -> None:
         ]
         figures.insert(1, both(len(ours.figures.places), len(theirs.figures.places)))
         figures.append(both(sum(ours.operators[:1]), sum(theirs.operators[:1])))
-        why = EXPECTED_FAILURES.get((model.name, training), OTHER_OPERATORS.get(model.name, ""))
+        key = model.name, training
+        why = (
+            EXPECTED_FAILURES.get(key) or ON_PURPOSE.get(key, ("",))[0] or OTHER_OPERATORS.get(model.name, "")
+        )
         name = f"{model.name}, training" if training else model.name
         lines.append((name, model.group, "yes" if right else "no", *figures, why))
     head = ("", "group", "right", "graphs", "breaks", "recompiles", "entries", "operators", "why")
