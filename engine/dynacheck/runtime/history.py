@@ -143,5 +143,6 @@ class History:
 
 
 def place_of(code: CodeRef, isolation: int | None) -> Key:
-    """The key of a code object's history."""
-    return (code.file, code.line, code.name, code.resume_line, code.branch, isolation)
+    """The key of a code object's history: resume functions behind breaks in one line share it, those on both sides of a
+    branch too, as in torch."""
+    return (code.file, code.line, code.name, code.resume_line, isolation)

@@ -146,3 +146,13 @@ def _():
 
     a = torch.ones(3)
     return f, [(a,), (a, a), (a, a, a), (a,)]
+
+
+@program("branches_that_go_on_in_one_line", 16, graphs=6, breaks=3, recompiles=2)
+def _():
+    def f(x):
+        if x.sum() > 0 and x.max() < 5:
+            return x * 2
+        return x * 3
+
+    return f, [(value * torch.ones(2, n),) for value, n in ((-1, 3), (-1, 4), (7, 3), (7, 4), (7, 6), (1, 3))]
