@@ -21,7 +21,7 @@ _BY_KIND = {
     "device": "move the tensor to one device before the call",
     "requires_grad": "each value of requires_grad has an entry of its own, under no_grad() too: keep it the same",
     "layout": "convert to one layout before the call",
-    "dispatch_keys": "the tensor was made in another mode (inference mode, a subclass); make it in one mode",
+    "dispatch_keys": "how the tensor was made is part of the compiled code: make it in one mode, the same way every time",
     "rank": "each number of dimensions is a graph of its own",
     "length": "loops over it are unrolled: each length is a graph of its own; keep it fixed, or use a tensor",
     "keys": "pass the same keys on every call",
@@ -59,7 +59,16 @@ _STATIC_CACHE = (
 _SEVERAL = 3
 _ALL_DYNAMIC = "several sizes vary: they are dynamic after one recompile, or from the start with dynamic=True"
 _SAME_ORDER = "the order of the keys is part of the compiled code: pass them in the same order"
-_COUNTED = "the compiled function counts it ({0}): count outside of it, or in a tensor"
+_DUCK_SHAPES = (
+    "the sizes were equal in the first call and are taken to stay equal: warm up with different ones, or set "
+    "torch.fx.experimental._config.use_duck_shape = False"
+)
+_AT_THIS_LINE = "the code at this line depends on it: equal sizes and different ones are graphs of their own"
+_ADDS = "the compiled function adds keys to it (line{0}): give it a dict that has them, or return the values"
+_REBUILDS = (
+    "the compiled function rebuilds it (line{0}): make it before the first call, for the largest input"
+)
+_COUNTED = "the compiled function counts it (line{0}): count outside of it, or in a tensor"
 
 
 def varies_now(change: ChangeRow, guards: Collection[str]) -> bool:
@@ -89,10 +98,9 @@ def hint_for(change: ChangeRow, others: Sequence[ChangeRow] = ()) -> str:
         change.kind == "value" and None in (change.then, change.now)
     )
     if made and change.source.startswith("self."):
-        lines = assigned_at(change.file, change.line, change.source.split(".")[1])
+        lines = assigned_at(change.file, change.line, ".".join(change.source.split(".")[:2]))
         if lines:
-            places = "lines " + ", ".join(map(str, lines)) if len(lines) > 1 else f"line {lines[0]}"
-            return f"the compiled function rebuilds it ({places}): make it before the first call, for the largest input"
+            return _REBUILDS.format(_lines(lines))
     if change.kind == "size":
         varying = {(row.source, row.detail) for row in others if row.kind == "size" and type(row.then) is int}
         several = len(varying) >= _SEVERAL
@@ -108,6 +116,9 @@ def hint_for(change: ChangeRow, others: Sequence[ChangeRow] = ()) -> str:
     if change.detail == SIGNATURE:
         return "each way of calling it is a graph of its own: pass the same arguments on every call"
     if change.kind == "length":
+        lines = assigned_at(change.file, change.line, f"{change.source}[]") if change.detail == "dict" else ()
+        if lines and change.now > change.then:
+            return _ADDS.format(_lines(lines))
         return _CONTAINERS.get(change.detail.removeprefix("frozen"), _BY_KIND["length"])
     if change.kind == "presence" and change.source.endswith("]"):
         return "give it on every call, e.g. as None"
@@ -116,12 +127,14 @@ def hint_for(change: ChangeRow, others: Sequence[ChangeRow] = ()) -> str:
     if change.kind == "expression" and re.fullmatch(
         r"\S+\.size\(\)\[\d+\] == \S+\.size\(\)\[\d+\]", str(change.then)
     ):
-        return (
-            "the sizes were equal in the first call and are taken to stay equal: warm up with different ones"
-        )
+        return _AT_THIS_LINE if change.function else _DUCK_SHAPES
     if change.kind != "value":
         return _BY_KIND.get(change.kind, "")
     return _value_hint(change)
+
+
+def _lines(lines: Sequence[int]) -> str:
+    return ("s " if len(lines) > 1 else " ") + ", ".join(map(str, lines))
 
 
 def _value_hint(change: ChangeRow) -> str:
@@ -144,7 +157,7 @@ def _value_hint(change: ChangeRow) -> str:
     if kind is int and type(change.now) is int and not own and change.file:
         lines = counted_at(change.file, change.source.rpartition(".")[2], change.now > change.then)
         if lines and change.line:
-            return _COUNTED.format(("lines " if len(lines) > 1 else "line ") + ", ".join(map(str, lines)))
+            return _COUNTED.format(_lines(lines))
     if kind in (int, float):
         way_out = "pass it as a tensor"
         if own:
@@ -278,13 +291,13 @@ def counted_at(file: str, name: str, up: bool) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=256)
-def assigned_at(file: str, line: int, name: str) -> tuple[int, ...]:
-    """Lines at which the function around a line assigns an attribute of `self`; () in `__init__`.
+def assigned_at(file: str, line: int, target: str) -> tuple[int, ...]:
+    """Lines at which the function around a line assigns to something; () in `__init__`.
 
     Args:
         file: absolute file name.
         line: the line.
-        name: the attribute.
+        target: what, as the program spells it; `d[]` for any item of `d`.
     """
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
@@ -297,11 +310,11 @@ def assigned_at(file: str, line: int, name: str) -> tuple[int, ...]:
     if not isinstance(inner, ast.FunctionDef) or inner.name == "__init__":
         return ()
     assigned = [node for node in ast.walk(inner) if isinstance(node, ast.Assign)]
-    return tuple(
-        node.lineno
-        for node in assigned
-        if any(ast.unparse(target) == f"self.{name}" for target in node.targets)
-    )
+    return tuple(node.lineno for node in assigned if any(_spelled(to) == target for to in node.targets))
+
+
+def _spelled(target: ast.expr) -> str:
+    return f"{ast.unparse(target.value)}[]" if isinstance(target, ast.Subscript) else ast.unparse(target)
 
 
 def _names(target: ast.expr) -> str:

@@ -299,6 +299,7 @@ def _watch_backends() -> None:
             if _here.attempts:
                 current, nodes = _here.attempts[-1], list(gm.graph.nodes)
                 current.output = self
+                current.made = values.made_by(nodes)
                 ops = tuple(str(node.target) for node in nodes if node.op.startswith("call"))
                 inputs = tuple(str(node.target) for node in nodes if node.op == "placeholder")
                 started, text = time.perf_counter(), gm.code
@@ -357,7 +358,7 @@ def _failure(entry: Any, code: CodeType, f_locals: Any, backend: Any) -> Failure
     failed = parts[0] if len(parts) == 1 else next((part for part in parts if _fails(part, scope)), "")
     guard, _, needed = failed.partition("  # ")  # torch appends the user's line
     taken = _snapshots.get((code, name))
-    found = values.changes(() if taken is None else taken.values, scope, guard.rstrip())
+    found = () if taken is None else values.changes(taken.values, scope, guard.rstrip(), taken.made)
     return Failure(name, guard.rstrip(), found, scope, taken, needed=needed)
 
 
@@ -439,7 +440,7 @@ def _finish(attempt: Attempt, result: Any) -> None:
             attempt.recompile = (Failure("", OTHER_THREAD),)
         attempt.entry = Entry(code, str(guarded.compile_id), bool(attempt.graphs))
         attempt.graphs = [replace(graph, kept=True) for graph in attempt.graphs]
-        _snapshots[code, attempt.entry.compile_id] = Taken(attempt.guards, attempt.state)
+        _snapshots[code, attempt.entry.compile_id] = Taken(attempt.guards, attempt.state, attempt.made)
         if call is not None:
             call.added += 1
     added = attempt.entry is not None

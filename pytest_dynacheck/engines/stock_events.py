@@ -19,7 +19,7 @@ from dynacheck.report import codes_of
 
 from pytest_dynacheck._redirect import subject
 from pytest_dynacheck.engines.stock_records import OTHER_THREAD, Attempt, Break, Call, Failure, Recorder
-from pytest_dynacheck.engines.stock_spelling import line_of, spelled
+from pytest_dynacheck.engines.stock_spelling import behind_property, line_of, spelled
 from pytest_dynacheck.engines.stock_values import Change
 
 __all__ = ["EventRecorder", "reason_of", "unknown_counts"]
@@ -230,10 +230,13 @@ class _Telling:
         source, file, line = change.source, change.file or "", change.line or 0
         if file.endswith("external_utils.py"):
             file, line = "", 0
+        function, detail = _function_at(file, line), change.detail
+        if change.kind == "value" and not detail and function:
+            detail = behind_property(source, failure.scope, function)
         row = ev.ChangeRow(
-            change.kind, self.spell(source, failure), source, change.then, change.now, change.detail, file, line,
+            change.kind, self.spell(source, failure), source, change.then, change.now, detail, file, line,
             linecache.getline(file, line).strip() if line else "", failure.guard if change.decided else "",
-            function=_function_at(file, line),
+            function=function, trait=change.trait,
         )  # fmt: skip
         return through_wrapper(row, self.wraps)
 

@@ -67,10 +67,11 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What an entry's guards are about: the values at that time, and torch's global state."""
+    """What an entry's guards are about: the values at that time, and torch's global state; what its graph makes."""
 
     values: tuple[Snapshot, ...]
     state: Any
+    made: frozenset[tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ class Attempt:
         self.graphs: list[Graph] = []
         self.guards: tuple[Snapshot, ...] = ()
         self.guard_texts: tuple[str, ...] = ()
+        self.made: frozenset[tuple[int, ...]] = frozenset()
         self.recompile: tuple[Failure, ...] | None = None
         self.tried = self.translated = False
         self.unlogged: Any = None

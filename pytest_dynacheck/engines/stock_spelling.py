@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 import linecache
 import re
 from collections.abc import Mapping
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, TypeGuard
 
 from dynacheck import places
 
-__all__ = ["line_of", "spelled"]
+__all__ = ["behind_property", "line_of", "spelled"]
 
 _CONTAINERS = ("_parameters", "_buffers", "_modules")
 _PREFIX = "___stack"
+_MISSING = object()
 
 
 _NEEDED = re.compile(r"(?P<text>.*)  # (?P<file>\S+):(?P<line>\d+) in ")
@@ -53,6 +55,20 @@ def spelled(source: str, names: Mapping[str, Any], code: CodeType, original: Cod
     return speller.spell(tree) + speller.owner
 
 
+def behind_property(source: str, names: Mapping[str, Any], function: str) -> str:
+    """What to say of an attribute that a property reads; "" of any other value.
+
+    Args:
+        source, names: see `spelled`.
+        function: the qualified name of the function whose line reads it.
+    """
+    found = re.fullmatch(r"(.+?)(?:\.__dict__\['\w+'\]|\.\w+)", source)
+    name = function.rpartition(".")[2]
+    owner = _evaluated(ast.parse(found[1], mode="eval").body, names) if found else None
+    is_one = isinstance(inspect.getattr_static(type(owner), name, None), property)
+    return f"behind the property {name}" if is_one else ""
+
+
 class _Speller:
     def __init__(self, names: Mapping[str, Any], code: CodeType, original: CodeType) -> None:
         self.names = names
@@ -83,12 +99,32 @@ class _Speller:
                 return f"{owner}[{key.value!s}]" if str(key.value).isdigit() else f"{owner}.{key.value!s}"
             if base.attr == "__dict__" and str(key.value).isidentifier():
                 return f"{self._owner(base.value)}.{key.value!s}"
+        if (
+            isinstance(base, ast.Subscript)
+            and isinstance(key, ast.Constant)
+            and self._answers(base, key.value)
+        ):
+            return f"{self._owner(base.value.value)}.{key.value!s}"  # type: ignore[attr-defined]
         if _keys_of(base) is not None:
             return f"list({self.spell(_keys_of(base) or base)})[{ast.unparse(key)}]"
         at = _keys_of(key.value) if isinstance(key, ast.Subscript) else None
         if isinstance(key, ast.Subscript) and at is not None and ast.dump(at) == ast.dump(base):
             return f"list({self.spell(base)}.values())[{ast.unparse(key.slice)}]"
         return f"{self.spell(base)}[{ast.unparse(key)}]"
+
+    def _answers(self, kept: ast.Subscript, name: Any) -> bool:
+        """Whether `cfg.__dict__['_c']['gain']` is where `__getattr__` of `cfg` looks for what `cfg` itself hasn't."""
+        attribute = kept.value
+        if not (
+            isinstance(name, str) and isinstance(attribute, ast.Attribute) and attribute.attr == "__dict__"
+        ):
+            return False
+        owner = _evaluated(attribute.value, self.names)
+        asked = getattr(type(owner), "__getattr__", None)
+        own = inspect.getattr_static(owner, name, _MISSING) is not _MISSING
+        return (
+            isinstance(asked, FunctionType) and not places.is_library(asked.__code__.co_filename) and not own
+        )
 
     def _attribute(self, node: ast.Attribute) -> str:
         base = node.value

@@ -60,6 +60,7 @@ class Change:
     """One assumed value that is different now: where it lives, of which kind, and both values as plain data.
 
     ``source`` is torch's spelling. ``decided``: the guard that failed is about it; the others only differ.
+    ``trait`` of a tensor whose size differs: "grown" (its entry's graph made it, longer), "owned" by a module, or "".
     """
 
     source: str
@@ -70,6 +71,7 @@ class Change:
     file: str | None = None
     line: int | None = None
     decided: bool = False
+    trait: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +216,8 @@ def _differences(shot: Snapshot, value: Any) -> Iterable[tuple[str, Any, Any, st
             yield kind, then[kind], _another(then[kind], now.get(kind, now["identity"])), ""
     for kind in ("length", "keys"):
         if kind in then and then[kind] != now.get(kind):
-            yield kind, then[kind], now.get(kind, now["identity"]), ""
+            container = "dict" if kind == "length" and is_a(value, dict) else ""
+            yield kind, then[kind], now.get(kind, now["identity"]), container
     for kind in _TENSOR_ASPECTS[:5]:
         if kind in then and then[kind] != now.get(kind):
             yield kind, then[kind], now.get(kind), ""
@@ -236,13 +239,34 @@ def _gone(shot: Snapshot, failed: str) -> Change:
     return Change(source, kind, there, gone, detail, shot.file, shot.line, decided)
 
 
-def changes(taken: Iterable[Snapshot], scope: Mapping[str, Any], failed: str) -> tuple[Change, ...]:
+def made_by(nodes: Iterable[Any]) -> frozenset[tuple[int, ...]]:
+    """Returns the shapes of the tensors that a graph gives, as far as they are numbers."""
+    given = [made for node in nodes if node.op == "output" for made in node.all_input_nodes]
+    shapes = [getattr(made.meta.get("example_value"), "shape", ()) for made in given]
+    return frozenset(tuple(shape) for shape in shapes if all(type(size) is int for size in shape))
+
+
+_OWNED = re.compile(r"\._(?:parameters|buffers)\['\w+'\]$")
+
+
+def _trait(kind: str, source: str, then: Any, now: Any, value: Any, made: frozenset[tuple[int, ...]]) -> str:
+    if kind != "size":
+        return ""
+    if now > then and describe(value).get("size") in made:
+        return "grown"
+    return "owned" if _OWNED.search(source) else ""
+
+
+def changes(
+    taken: Iterable[Snapshot], scope: Mapping[str, Any], failed: str, made: frozenset[tuple[int, ...]]
+) -> tuple[Change, ...]:
     """Returns what differs now from the snapshots.
 
     Args:
         taken: the snapshots of one entry.
         scope: the names that sources are written in (``L``, ``G`` and torch's own).
         failed: the text of the guard that decided; a change whose source it names is marked so.
+        made: shapes of what the entry's graph gave.
     """
     names = {**vars(builtins), **scope}
     found: dict[tuple[str, str, str], Change] = {}
@@ -253,6 +277,7 @@ def changes(taken: Iterable[Snapshot], scope: Mapping[str, Any], failed: str) ->
             continue
         for kind, then, now, detail in _differences(shot, value):
             told = _kind(kind, shot.source, value)
-            change = Change(shot.source, told, then, now, detail, shot.file, shot.line, shot.source in failed)
+            decided, trait = shot.source in failed, _trait(told, shot.source, then, now, value, made)
+            change = Change(shot.source, told, then, now, detail, shot.file, shot.line, decided, trait)
             found.setdefault((shot.source, told, detail), change)
     return tuple(found.values())

@@ -15,6 +15,57 @@ BODIES = {
             model.scale = 0.6
             compiled(X)
         """,
+    "a cache that grows": """
+        class Cache(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.k = torch.zeros(2, 2)
+
+            def forward(self, x):
+                self.k = torch.cat([self.k, x])
+                return self.k.sum(0)
+
+        def test_one():
+            compiled = torch.compile(Cache())
+            for _ in range(4):
+                compiled(torch.ones(1, 2))
+        """,
+    "a dict that it adds to": """
+        def step(state):
+            state["loss"] = state["obs"].sum()
+            return state["loss"]
+
+        def test_one():
+            state, compiled = {"obs": X}, torch.compile(step)
+            compiled(state), compiled(state)
+        """,
+    "what a property and __getattr__ read": """
+        class Gain(torch.nn.Module):
+            scale = property(lambda self: self.own * 2)
+
+            def __init__(self):
+                super().__init__()
+                self.own = 1.0
+
+            def forward(self, x, config):
+                return x * self.own_scale() + (1 if config.shift else 2)
+
+            own_scale = lambda self: self.scale
+
+        class Config:
+            def __init__(self, **kept):
+                self.__dict__["kept"] = kept
+
+            def __getattr__(self, name):
+                return self.__dict__["kept"][name]
+
+        def test_one():
+            model = Gain()
+            compiled = torch.compile(model)
+            compiled(X, Config(shift=True))
+            model.own = 2.0
+            compiled(X, Config(shift=True)), compiled(X, Config(shift=False))
+        """,
     "break": "def test_one():\n    torch.compile(printing)(X)\n",
     "given_up": "def test_one():\n    f = torch.compile(looping)\n    f(X), f(X)\n",
     "given_up_below": """
@@ -148,6 +199,9 @@ def told(project, engine, body):
     return found
 
 
+HINTS = {"a cache that grows": "use a static cache", "a dict that it adds to": "adds keys to it (line"}
+
+
 @pytest.mark.parametrize("name", BODIES)
 def test_both_engines_tell_the_same(project, name):
     project.pytester.makeconftest(SHARED)
@@ -159,6 +213,8 @@ def test_both_engines_tell_the_same(project, name):
         assert [r["changes"][0][key] for r in torch["recompiles"]] == [
             r["changes"][0][key] for r in bundled["recompiles"]
         ]
+    if name in HINTS:
+        assert HINTS[name] in torch["recompiles"][0]["changes"][0]["hint"]
     for key in ("line", "function", "text", "hint", "stack"):
         assert [b[key] for b in torch["graph_breaks"]] == [b[key] for b in bundled["graph_breaks"]]
     assert [(c["function"], c["outcome"], c["at"]) for c in torch["calls"]] == [

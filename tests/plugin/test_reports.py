@@ -264,7 +264,7 @@ def test_equal_sizes_were_assumed_by_the_call_that_had_them(project):
           x.size()[1] == x.size()[0]               assumed at test_it.py:6  f(torch.ones(4, 4))
         -   holds: 4 == 4
         +   x.size()[1] is 6, x.size()[0] is 4
-          hint: the sizes were equal in the first call and are taken to stay equal: warm up with different ones
+          hint: the sizes were equal in the first call and are taken to stay equal: warm up with different ones, or set torch.fx.experimental._config.use_duck_shape = False
           allow with: recompile:expression:x@programs.py:clean
         """,
     )

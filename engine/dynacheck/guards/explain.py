@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from dynacheck.guards.base import Change, Installed
+from dynacheck.guards.objects import LengthIs
 from dynacheck.guards.program import CompiledGuards
 from dynacheck.sources import ABSENT, DictAttr, FrameView, Node, UserLine
 
@@ -124,9 +125,11 @@ def failures_of(installed: Installed, frame: FrameView) -> list[Failure]:
         return []
     paths = [node.user_path for node in installed.nodes]
     joined, user = ", ".join(node.path for node in installed.nodes), ", ".join(paths)
-    found = []
+    found: list[Failure] = []
     for change in _changes(installed, slots, paths):
         change = Change(_kind(change, installed.nodes), change.then, change.now, change.detail)
+        if change.kind == "hooks" and found:  # their keys are torch's numbers
+            continue
         found.append(Failure(installed, change, joined, user or change.detail, installed.where))
     return found
 
@@ -172,7 +175,14 @@ def explain_miss(compiled: Sequence[CompiledGuards], frame: FrameView) -> list[E
         if not failures and guards.program.alive and not guards.check(frame):
             raise GuardMismatch("the native program fails a frame that passes every guard in Python")
         found.append(EntryFailure(index, guards, failures))
-    return sorted(found, key=lambda e: distance((f.change.kind, f.path) for f in e.failures))
+    return sorted(
+        found, key=lambda e: distance((f.change.kind, f.path) for f in e.failures if not _only_says(f))
+    )
+
+
+def _only_says(failure: Failure) -> bool:
+    """Whether it is there to tell what makes another change."""
+    return failure.change.kind == "keys" and isinstance(failure.installed.guard, LengthIs)
 
 
 def distance(changes: Iterable[tuple[str, str]]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeAlias
 
 from dynacheck.guards.base import Change, Guard, Slots
@@ -131,9 +131,15 @@ def builtin_length(value: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class LengthIs(Guard):
-    """The builtin container (or one derived from it) has this many items."""
+    """The builtin container (or one derived from it) has this many items.
+
+    Args:
+        length: how many.
+        keys: those that a dict had, for people.
+    """
 
     length: int
+    keys: tuple[str, ...] = field(default=(), compare=False)
     native_op: ClassVar[str] = "LENGTH"
 
     def native(self) -> tuple[object, ...]:
@@ -146,8 +152,32 @@ class LengthIs(Guard):
         base = next((cls for cls in (dict, set, frozenset) if is_a(slots[0], cls)), None)
         return Change("length", self.length, builtin_length(slots[0]), "" if base is None else base.__name__)
 
+    def changes(self, slots: Slots, paths: Sequence[str] = ()) -> list[Change]:
+        found = [self.explain(slots)]
+        if (
+            found[0].detail == "dict"
+            and dict.__len__(slots[0]) <= _MOST_KEYS
+            and len(self.keys) == self.length
+        ):
+            found.append(Change("keys", list(self.keys), list(shown_keys(slots[0]))))
+        return found
+
     def text(self, paths: Sequence[str]) -> str:
         return f"len({paths[0]}) == {self.length}"
+
+
+_MOST_KEYS: Final = 8
+
+
+def shown_keys(d: Any) -> tuple[str, ...]:
+    """The keys of a dict as reports show them."""
+    return tuple(repr(key) if is_constant(key) else describe(key) for key in dict_keys_of(d))
+
+
+def length_of_dict(d: Any) -> LengthIs:
+    """The guard that a dict keeps its number of keys."""
+    length = dict.__len__(d)
+    return LengthIs(length, shown_keys(d) if length <= _MOST_KEYS else ())
 
 
 class AnyKey:
@@ -222,12 +252,7 @@ class KeysAre(Guard):
     def explain(self, slots: Slots) -> Change:
         d = slots[0]
         then = [_element_text(k) for k in self.keys]
-        now = (
-            [repr(k) if is_constant(k) else describe(k) for k in dict_keys_of(d)]
-            if is_a(d, dict)
-            else describe(d)
-        )
-        return Change("keys", then, now)
+        return Change("keys", then, list(shown_keys(d)) if is_a(d, dict) else describe(d))
 
     def text(self, paths: Sequence[str]) -> str:
         return f"list(dict.keys({paths[0]})) == [{', '.join(map(_element_text, self.keys))}]"

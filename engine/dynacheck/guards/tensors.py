@@ -159,7 +159,8 @@ class TensorMatch(Guard):
                     if a is not None and a != b
                 ]
         if not found and dispatch_keys(t) != self.keys:
-            found.append(Change("dispatch_keys", _keys_text(self.keys), _keys_text(dispatch_keys(t))))
+            keys = dispatch_keys(t)
+            found.append(Change("dispatch_keys", _keys_text(self.keys, keys), _keys_text(keys, self.keys)))
         return found
 
     def text(self, paths: Sequence[str]) -> str:
@@ -196,7 +197,20 @@ def _dense(sizes: Sequence[int], strides: Sequence[int], order: Iterable[int]) -
     return True
 
 
-def _keys_text(keys: int) -> str:
+_KEYS: Final = (
+    ("Conjugate", "a conjugated view", "not conjugated"),
+    ("Negative", "a negated view", "not negated"),
+    ("ADInplaceOrView", "made outside of inference mode", "made in inference mode"),
+)
+"""What a dispatch key says of a tensor that has it, and of one that hasn't."""
+
+
+def _keys_text(keys: int, other: int) -> str:
+    """What tells a tensor from another whose keys differ."""
+    for name, there, missing in _KEYS:
+        key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)).raw_repr()
+        if (keys ^ other) & key:
+            return Named(there if keys & key else missing)
     return (
         str(torch._C.DispatchKeySet.from_raw_repr(keys))
         if hasattr(torch._C.DispatchKeySet, "from_raw_repr")

@@ -6,12 +6,23 @@ from __future__ import annotations
 import dis
 import linecache
 import re
-from types import CodeType
+from types import CodeType, FunctionType
 
 from dynacheck.bytecode.decode import decode
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.guards import Failure
-from dynacheck.sources import ABSENT, CAttr, FrameView, Item, Node
+from dynacheck.places import is_library
+from dynacheck.sources import (
+    ABSENT,
+    CAttr,
+    DictAttr,
+    FrameView,
+    Item,
+    Key,
+    Node,
+    instance_dict,
+    type_lookup,
+)
 from dynacheck.translate.resume import origin
 
 _SLOT = re.compile(r"___stack(\d+)")
@@ -42,9 +53,11 @@ def spelled(failure: Failure, frame: FrameView) -> str:
         path = in_words(path, frame.func.__code__)
         if path.endswith(".__self__"):  # a method is on the stack: what it is a method of
             path = path.removesuffix(".__self__").rpartition(".")[0] or path
-    if ".__closure__[" in path:
-        for node in failure.installed.nodes:
+    for node in failure.installed.nodes:
+        if ".__closure__[" in path:
             path = _free_variable(path, node, frame)
+        if "['" in path:
+            path = _answered(path, node, frame)
     return path
 
 
@@ -94,6 +107,22 @@ def _expression(code: CodeType, inst: Instruction) -> str:
         return ""
     text = linecache.getline(code.co_filename, line).encode()[start:end].decode(errors="replace")
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _answered(path: str, node: Node, frame: FrameView) -> str:
+    """`cfg._c['gain']` as `cfg.gain`, where `__getattr__` of `cfg` looks in `_c` for what `cfg` itself hasn't."""
+    step: Node | None = node
+    while step is not None and step.parent is not None:
+        kept, owner = step.parent, step.parent.parent
+        key = step.accessor.key if isinstance(step.accessor, Key) else None
+        if type(key) is str and isinstance(kept.accessor, DictAttr) and owner is not None:
+            value = owner.fetch(frame)
+            asked = type_lookup(type(value), "__getattr__")
+            own = type_lookup(type(value), key) is not ABSENT or key in (instance_dict(value) or ())
+            if isinstance(asked, FunctionType) and not is_library(asked.__code__.co_filename) and not own:
+                path = path.replace(step.user_path, f"{owner.user_path}.{key}")
+        step = kept
+    return path
 
 
 def _free_variable(path: str, node: Node, frame: FrameView) -> str:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from dynacheck.accessors import dict_key_at, dict_keys_of
 from dynacheck.guards.held import is_constant as is_plain_key
-from dynacheck.guards.objects import ANY_KEY, KeysAre, LengthIs, NotAbsent
+from dynacheck.guards.objects import ANY_KEY, KeysAre, NotAbsent, length_of_dict
 from dynacheck.sources import ABSENT, Accessor, Emitter, FrameView, KeyAt, Node, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.abstract import equal
@@ -164,10 +164,13 @@ class DictVariable(BuiltinObject):
     def sq_length(self, tx: Tracer) -> VariableTracker:
         if self.entries is None and not self.writes and not self.cleared:
             assert self.node is not None
-            size = dict.__len__(self.node.peek())
-            tx.guard(self.node, LengthIs(size))
-            return tx.constant(size)
+            self.keeps_its_length(tx)
+            return tx.constant(dict.__len__(self.node.peek()))
         return tx.constant(len(self.content(tx)))
+
+    def keeps_its_length(self, tx: Tracer) -> None:
+        assert self.node is not None
+        tx.guard(self.node, length_of_dict(self.node.peek()))
 
     def mp_subscript(self, tx: Tracer, key: VariableTracker) -> VariableTracker:
         found = self.lookup(tx, key)
@@ -180,7 +183,7 @@ class DictVariable(BuiltinObject):
     def sq_contains(self, tx: Tracer, item: VariableTracker) -> VariableTracker:
         may_change = item.node is not None and not _is_lasting_class(abstract.python_object(item.realize(tx)))
         if may_change and self.node is not None and not self.cleared:  # as torch: the key itself may change
-            tx.guard(self.node, LengthIs(dict.__len__(self.node.peek())))
+            self.keeps_its_length(tx)
         return tx.constant(self.lookup(tx, item) is not None)
 
     # -- writing
@@ -200,9 +203,7 @@ class DictVariable(BuiltinObject):
             if not key.is_constant():
                 self.content(tx)
             if not self.writes and not self.cleared:
-                tx.guard(
-                    self.node, LengthIs(dict.__len__(self.node.peek()))
-                )  # what is written to keeps its size
+                self.keeps_its_length(tx)  # what is written to does
             self.changing(tx)
             write = self.writes.get(found)
             if write is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 
 import pytest
 from dynacheck.events import SIGNATURE, ChangeRow, Named
@@ -123,7 +124,7 @@ def test_what_the_compiled_function_assigns(tmp_path):
                 return self.cos
         """,
     )
-    assert assigned_at(file, 7, "cos") == (9,) and assigned_at(file, 4, "cos") == ()
+    assert assigned_at(file, 7, "self.cos") == (9,) and assigned_at(file, 4, "self.cos") == ()
     assert "rebuilds it (line 9)" in hint_for(row(None, "a tensor", "self.cos", file=file, line=7))
     assert "rebuilds it (line 9)" in hint_for(row(4, 6, "self.cos", "size", file, 7))
     assert "assigns" not in hint_for(row(None, 3, "self.other", file=file, line=7))
@@ -196,3 +197,25 @@ def test_that_a_size_is_dynamic_is_no_advice_where_it_is_pinned():
 def test_values_that_go_up_and_down_get_no_note():
     assert history_of([change(0, 1), change(1, 0)]).note == ""
     assert history_of([change(0.5, 0.6), change(0.6, 0.7)]).note == ""
+
+
+def test_keys_that_the_compiled_function_adds(tmp_path):
+    file = source(
+        tmp_path,
+        """
+        def step(state, other):
+            state["loss"] = other["a"]
+            state["act"] = 1
+        """,
+    )
+    longer = row(1, 3, "state", "length", file, 3, detail="dict")
+    assert "adds keys to it (lines 3, 4)" in hint_for(longer)
+    for other in (replace(longer, now=0), replace(longer, source="other"), replace(longer, line=0)):
+        assert "give it the same keys" in hint_for(other)
+
+
+def test_sizes_that_were_equal():
+    """Whether the code asks for it, or sizes that are equal at first get one symbol."""
+    taken = row("x.size()[1] == x.size()[0]", Named("x.size()[1] is 9"), "x", "expression")
+    assert "use_duck_shape" in hint_for(taken)
+    assert "the code at this line" in hint_for(replace(taken, function="f", line=3))
