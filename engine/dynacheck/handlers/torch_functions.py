@@ -348,7 +348,7 @@ def _check(
     return tx.constant(None)
 
 
-@handles(torch._assert)
+@handles(torch._assert, lazy=True)
 def assert_(tx: Tracer, condition: VariableTracker, message: VariableTracker) -> VariableTracker:
     if not abstract.is_true(tx, condition):
         tx.raise_(AssertionError, message)

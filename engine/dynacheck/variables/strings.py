@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
+
+import torch
 
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
@@ -64,6 +66,32 @@ def _run(tx: Tracer, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Varia
         tx.raise_(type(error), *error.args)
 
 
+def shown_tuple(*items: Any) -> str:
+    return str(items)
+
+
+def shown_list(*items: Any) -> str:
+    return str(list(items))
+
+
+def shown_size(*items: Any) -> str:
+    return str(torch.Size(items))
+
+
+_SHOWN: Final[dict[Any, Callable[..., str]]] = {tuple: shown_tuple, list: shown_list, torch.Size: shown_size}
+
+
+def of_sizes(tx: Tracer, value: VariableTracker) -> VariableTracker | None:
+    """What `format` gives for a sequence of numbers some of which vary, made if it is looked at; None for others."""
+    show = _SHOWN.get(value.get_type())
+    if show is None:
+        return None
+    items = [item.realize(tx) for item in abstract.iterate(tx, value.realize(tx))]
+    varying = [item for item in items if isinstance(item, SymNumberVariable)]
+    others = all(item.is_constant() for item in items if item not in varying)
+    return UnreadTextVariable.of(tx, show, items) if varying and others else None
+
+
 def percent(tx: Tracer, template: str | bytes, value: VariableTracker) -> VariableTracker:
     """`template % value`."""
     value = value.realize(tx)
@@ -81,8 +109,8 @@ def format_method(
     tx: Tracer, template: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
 ) -> VariableTracker:
     """`template.format(*args, **kwargs)`."""
-    operands = [tx.constant(template), *(a.realize(tx) for a in args)]
-    if not kwargs and any(isinstance(operand, SymNumberVariable) for operand in operands):
+    operands = [tx.constant(template), *(of_sizes(tx, a) or a.realize(tx) for a in args)]
+    if not kwargs and any(isinstance(o, (SymNumberVariable, UnreadTextVariable)) for o in operands):
         return UnreadTextVariable.of(tx, str.format, operands)
     named = {k: _shown(tx, v) for k, v in kwargs.items()}
     return _run(tx, template.format, *[_shown(tx, a) for a in args], **named)

@@ -225,7 +225,7 @@ class UnreadTextVariable(VariableTracker):
 
     def stays_unread(self) -> bool:
         """Whether it is made of the numbers when the frame ends, as torch does where it can't or needn't know them."""
-        return self.function is str.format or any(
+        return self.function is not format or any(
             isinstance(o, SymNumberVariable) and o.is_unbacked() for o in self.operands
         )
 
@@ -265,6 +265,11 @@ class UnreadTextVariable(VariableTracker):
 
 for _name in DELAYED_SLOTS:
     setattr(UnreadTextVariable, _name, getattr(LazyVariable, _name))
+
+
+def joined(*parts: str) -> str:
+    """The text of an f-string from the texts of its parts."""
+    return "".join(parts)
 
 
 def _hint(operand: VariableTracker) -> Any:

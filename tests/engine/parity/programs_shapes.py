@@ -156,3 +156,28 @@ def _():
         return x * 3
 
     return f, [(value * torch.ones(2, n),) for value, n in ((-1, 3), (-1, 4), (7, 3), (7, 4), (7, 6), (1, 3))]
+
+
+SHOWN = {
+    "shape": "f'{x.shape}'",
+    "part": "f'got {x.shape} of {x.dtype}'",
+    "tuple": "f'{tuple(x.shape)}'",
+    "list": "f'{[1, x.shape[0]]}'",
+    "format": "'{} {}'.format(x.shape, 1)",
+    "mixed": "f'{x.shape[0] + 1} {x.shape}'",
+    "asserted": "torch._assert(x.dim() == 1, f'got {x.shape}')",
+}
+
+
+def _shown(name, text):
+    graphs = 3 if name == "mixed" else 2
+
+    @program(f"text_of_sizes_{name}", 16, graphs=graphs, recompiles=graphs - 1, entries=graphs)
+    def _():
+        space = {"torch": torch}
+        exec(compile(f"def f(x):\n    shown = {text}\n    return x + 1, shown", __file__, "exec"), space)
+        return space["f"], xs(3, 4, 5)
+
+
+for _name, _text in SHOWN.items():
+    _shown(_name, _text)
