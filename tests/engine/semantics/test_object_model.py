@@ -63,6 +63,17 @@ def claimed_classes():
     return made, sourced, isinstance(TEXT, int | str), TEXT.__class__, COUNTED.__class__, type(STAND)
 
 
+def classes_of_callables():
+    methods = (
+        [].append,
+        (1).__add__,
+        OVER_TENSOR.__init__,
+        torch.nn.ReLU().forward,
+        super(Plain, Plain()).__init__,
+    )
+    return [f.__class__ for f in (claimed_classes, *methods)], super(Plain, Plain()).__class__
+
+
 def class_asked_once():
     before = Counted.asked
     return isinstance(COUNTED, int), isinstance(COUNTED, Counted), Counted.asked - before
@@ -345,7 +356,7 @@ def identities_as_keys():
 
 
 PROGRAMS = (
-    claimed_classes, class_asked_once, excess_arguments, another_class_made, hooks_that_are_descriptors, fallbacks,
+    claimed_classes, classes_of_callables, class_asked_once, excess_arguments, another_class_made, hooks_that_are_descriptors, fallbacks,
     items_as_attributes, names_of_errors, supers_kept, names_of_bound_methods, namespaces, lengths,
     texts_that_are_none, numbers_in_order, rounding, numbers_from_buffers, written_types,
     getters_named_like_members, made_by_a_generator, identities_as_keys,
