@@ -57,6 +57,12 @@ UNARY_DUNDERS: Final = MappingProxyType(
 )
 
 
+def bound_type(owner: VariableTracker, name: str) -> type:
+    """The type of a method of C code, bound to `owner`."""
+    raw = type_lookup(owner.get_type(), name)
+    return MethodWrapperType if isinstance(raw, WrapperDescriptorType) else BuiltinMethodType
+
+
 class BuiltinMethodVariable(VariableTracker):
     """A builtin method bound to a tracker. Invariant: `owner` has `call_method(tx, name, args, kwargs)`."""
 
@@ -68,8 +74,7 @@ class BuiltinMethodVariable(VariableTracker):
         self.name = name
 
     def get_type(self) -> type:
-        raw = type_lookup(self.owner.get_type(), self.name)
-        return MethodWrapperType if isinstance(raw, WrapperDescriptorType) else BuiltinMethodType
+        return bound_type(self.owner, self.name)
 
     def describe(self) -> str:
         return f"the method {self.name!r} of {self.owner.describe()}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from types import BuiltinMethodType
 from typing import Any, Final
 
 import torch
@@ -16,6 +15,7 @@ from dynacheck.graph.symbolic import item_at
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, instance_dict
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import CallableVariable
+from dynacheck.variables.methods import bound_type
 
 BINARY: Final = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
@@ -245,12 +245,14 @@ class TensorMethodVariable(CallableVariable):
     """A method of a tensor (or an array) that was loaded and not called yet."""
 
     __slots__ = ("name", "owner")
-    python_type = BuiltinMethodType
 
     def __init__(self, owner: Any, name: str) -> None:
         super().__init__()
         self.owner = owner
         self.name = name
+
+    def get_type(self) -> type:
+        return bound_type(self.owner, self.name)
 
     def describe(self) -> str:
         return f"{'Tensor' if isinstance(self.owner, TensorVariable) else 'ndarray'}.{self.name}"

@@ -248,7 +248,6 @@ def number_of_parts_given(x, parts):
 @on(
     lambda: [(torch.ones(3, requires_grad=True),)] * 2,
     graphs=0,
-    breaks=1,
     entries=0,
     torch_differs="another exception",
 )
