@@ -28,6 +28,7 @@ from dynacheck.variables.objects import (
 )
 from dynacheck.variables.proxies import MappingProxyVariable
 from dynacheck.variables.results import fold
+from dynacheck.variables.torch_names import NAMES, PUT_IN_GRAPHS, TorchNameVariable
 
 _OF_TYPE: Final = tuple(
     f"__{n}__" for n in ("name", "qualname", "module", "doc", "mro", "bases", "base", "annotations")
@@ -140,6 +141,8 @@ class ClassVariable(ObjectVariable):
         stored = class_writes.stored(tx, cls, name)
         if stored is not None:
             return class_writes.bound(tx, stored, None, name)
+        if name in NAMES and cls in PUT_IN_GRAPHS:
+            return TorchNameVariable(getattr(cls, name))
         meta_raw = type_lookup(type(cls), name)
         if meta_raw is not ABSENT and is_data_descriptor(meta_raw):
             return self._meta_descriptor(tx, name, meta_raw)

@@ -242,6 +242,7 @@ def faked(call: Call, arguments: list[torch.Tensor], known: list[torch.Tensor]) 
     """What fake tensors give for a call."""
     target, args, kwargs = call
     with as_no_grad(), FakeTensorMode() as mode:
+        mode.cache_enabled = False  # it takes a view of another offset for the one that it met first
         stood = [mode.from_tensor(t) for t in known]
         inner = mapped((args, kwargs), None, {id(t): fake for t, fake in zip(known, stood)})
         return Outcome(lambda: target(*inner[0], **inner[1]), stood[: len(arguments)], stood, of_tensors)
