@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from inspect import signature
+from types import FunctionType
 from typing import Any, Final
 
 import torch
@@ -20,6 +22,8 @@ _DRAWING: Final = frozenset({
     "feature_alpha_dropout", "svd_lowrank", "pca_lowrank", "kaiming_uniform", "kaiming_normal", "xavier_uniform",
     "xavier_normal", "trunc_normal", "orthogonal", "sparse",
 })  # fmt: skip
+
+_TRAINING: Final = frozenset({"training", "train", "dropout_p"})
 
 # An argument of an operator's schema of such a name is looked up in another tensor.
 _INDEXES: Final = frozenset({"index", "indices", "offsets", "lengths"})
@@ -76,6 +80,32 @@ def draws(target: Any) -> bool:
     name = _name(target)
     found = name in _DRAWING or not is_torchs(target)
     return found or any(_DRAWS in op.tags for n in (name, f"{name}_") for op in _overloads(n))
+
+
+def call_draws(node: torch.fx.Node) -> bool:
+    """Whether a node of a graph may take random numbers: dropout doesn't where it is told that nothing is trained.
+
+    Args:
+        node: any node.
+    """
+    if node.op not in ("call_function", "call_method") or not draws(node.target):
+        return False
+    for name, place, default in _switches(node.target):
+        value = node.kwargs.get(name, node.args[place] if len(node.args) > place else default)
+        if isinstance(value, (bool, int, float)) and not value:
+            return False
+    return True
+
+
+@cache
+def _switches(target: Any) -> tuple[tuple[str, int, Any], ...]:
+    """The arguments that an operator draws nothing without: name, place, default."""
+    if isinstance(target, FunctionType):
+        known = [(p.name, p.default) for p in signature(target).parameters.values()]
+    else:
+        overloads = _overloads(_name(target))[:1]
+        known = [(a.name, a.default_value) for op in overloads for a in op._schema.arguments]
+    return tuple((name, i, default) for i, (name, default) in enumerate(known) if name in _TRAINING)
 
 
 @cache

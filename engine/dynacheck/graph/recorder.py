@@ -12,7 +12,7 @@ import torch
 import torch.fx
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
-from dynacheck.graph.behaviour import draws
+from dynacheck.graph.behaviour import call_draws
 from dynacheck.graph.examples import ExampleValues
 from dynacheck.graph.expressions import FOLDED, FX_TARGETS, constant, is_constant, parts
 from dynacheck.graph.facts import TensorRef
@@ -277,9 +277,9 @@ class GraphRecorder:
         self._symbols = {expr: node for expr, node in self._symbols.items() if node not in gone}
 
     def changes_state(self) -> bool:
-        """Whether running the operations so far leaves more behind than results: writes, random numbers drawn."""
-        calls = (n for n in self.graph.nodes if n.op in ("call_function", "call_method"))
-        return bool(self.writers) or any(draws(node.target) for node in calls)
+        """Whether running the operations so far leaves more than results: what was there written to, numbers drawn."""
+        given = (value.storage for _, _, value in self._order if isinstance(value, TensorRef))
+        return any(storage.written for storage in given) or any(map(call_draws, self.graph.nodes))
 
     def undo(self, target: Any, args: tuple[Any, ...]) -> bool:
         """Take the last operation back if it is this call, whose effect is undone at once.

@@ -22,7 +22,7 @@ from torch.fx.graph_module import _WrappedCall
 from dynacheck import _C, errors, events, reasons
 from dynacheck.backends.check import GraphMismatch
 from dynacheck.events import observers
-from dynacheck.graph.behaviour import draws
+from dynacheck.graph.behaviour import call_draws
 from dynacheck.graph.recorder import CapturedGraph
 from dynacheck.graph.state import RandomStates
 from dynacheck.runtime import calls
@@ -184,7 +184,7 @@ def _before_last(nodes: Iterable[torch.fx.Node], those: Iterable[torch.fx.Node])
 
 
 def _calls_drawing(nodes: Iterable[torch.fx.Node]) -> Iterable[bool]:
-    return (draws(node.target) for node in nodes if node.op in ("call_function", "call_method"))
+    return map(call_draws, nodes)
 
 
 def arguments(fn: Callable[..., Any], slots: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
