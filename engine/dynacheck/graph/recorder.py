@@ -208,7 +208,8 @@ class GraphRecorder:
             kwargs = self._with_symbols(kwargs, line) if kwargs else kwargs
         if target is operator.pow and isinstance(args[0], (int, float)) and args[0] <= 0:
             target = pow  # FX would print `-2 ** x`, which Python reads as `-(2 ** x)`
-        node = self.graph.create_node(op, target, tuple(args), kwargs or {})
+        node = self.graph.create_node(op, target)
+        node.args, node.kwargs = tuple(args), kwargs or {}  # given at once, they are searched for symbols
         node.meta = NodeMeta(
             lambda: call_entries(node, line, module_stack, target if function is None else function),
             lambda: self._examples.of(node),

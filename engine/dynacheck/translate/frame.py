@@ -103,9 +103,8 @@ class Frame(Calls):
         self.started = False
         self.entered = 0  # entries of finalizers there were
         self.given = tuple(locals_.values())
-        self._blocks: tuple[int, tuple[Block, ...]] | None = (
-            None  # of the instruction they were last asked for
-        )
+        self._lined: Instruction | None = None  # whose `_line` it is
+        self._blocks: tuple[int, tuple[Block, ...]] | None = None  # of the instruction last asked for
 
     # -- running
     def run(self) -> VariableTracker:
@@ -242,9 +241,11 @@ class Frame(Calls):
         self.break_(reasons.UNKNOWN_OPCODE, opname=inst.opname, why=why)
 
     def line(self) -> UserLine:
-        return UserLine(
-            self.code.co_filename, self.inst.lineno or self.code.co_firstlineno, self.code.co_qualname
-        )
+        inst, code = self.inst, self.code
+        if self._lined is not inst:  # a frame that calls is asked again and again
+            self._lined = inst
+            self._line = UserLine(code.co_filename, inst.lineno or code.co_firstlineno, code.co_qualname)
+        return self._line
 
     def run_frame(
         self, code: CodeType, bound: dict[str, VariableTracker], fn: UserFunctionVariable
@@ -479,7 +480,7 @@ class Frame(Calls):
         return self.exceptions
 
     def covered(self) -> bool:
-        return bool(self.decoded.handlers(self.inst.index))
+        return self.inst.handler is not None
 
     def catches(self, anything: bool = False) -> bool:
         if not self.covered():

@@ -38,6 +38,8 @@ from dynacheck.variables.wrap import look_at_kind
 from dynacheck.versions import torch_since
 
 MAX_ATTEMPTS = 200
+ROOM_FOR_A_BACKEND = 50_000
+"""How many objects a backend may make before the garbage collector looks for the first time."""
 
 
 @dataclass(slots=True)
@@ -158,15 +160,22 @@ def _attempt(request: TranslateRequest, speculation: Speculation, ambient: Ambie
 def _collecting(
     compile_graph: Callable[[CapturedGraph], object], on: bool
 ) -> Callable[[CapturedGraph], object]:
-    """The backend, with the garbage collector as it was."""
+    """The backend, with the garbage collector on if it was: not at once, it would look at all that the attempt has made,
+    but when the backend makes as much again."""
 
     def compiled(graph: CapturedGraph) -> object:
+        first, *others = before = gc.get_threshold()
+        raised = first and (first + gc.get_count()[0] + ROOM_FOR_A_BACKEND, *others)
+        if on and raised:
+            gc.set_threshold(*raised)
         if on:
             gc.enable()
         try:
             return compile_graph(graph)
         finally:
             gc.disable()
+            if on and gc.get_threshold() == raised:
+                gc.set_threshold(*before)
 
     return compiled
 

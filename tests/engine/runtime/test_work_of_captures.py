@@ -1,5 +1,6 @@
 """What a capture takes over from earlier ones, and from the equal modules before it: counted, not timed."""
 
+import gc
 import threading
 from collections import Counter
 
@@ -126,3 +127,30 @@ def test_each_code_object_is_read_once(worked):
     for name in TABLES:
         assert (name, split.__code__) in own
     assert ("handlers", scaled.__code__) in own
+
+
+def test_the_collector_is_as_it_was():
+    """It is on while a backend works, if it was, but doesn't look at once at all that the translation has made."""
+    before, seen = gc.get_threshold(), []
+
+    def backend(gm, example_inputs):
+        seen.append((gc.isenabled(), gc.get_threshold()[1:]))
+        return gm.forward
+
+    def choosing(gm, example_inputs):
+        gc.set_threshold(900, 9, 9)
+        return gm.forward
+
+    try:
+        for number, chosen in enumerate((backend, backend, choosing)):
+            if number == 1:
+                gc.disable()
+            dynacheck.reset()
+            dynacheck.compile(lambda x: x + 1, backend=chosen)(torch.ones(2))
+            assert gc.isenabled() == (number != 1)
+            assert gc.get_threshold() == ((900, 9, 9) if chosen is choosing else before)
+            gc.enable()
+    finally:
+        gc.enable()
+        gc.set_threshold(*before)
+    assert seen == [(True, before[1:]), (False, before[1:])]

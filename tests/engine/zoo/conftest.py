@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+HERE = Path(__file__).parent
+sys.path += [str(HERE), str(HERE.parent), str(HERE.parents[1] / "benchmarks")]
 
 
 @pytest.fixture(autouse=True)
