@@ -19,6 +19,7 @@ from torch._higher_order_ops.map import map_impl
 from torch._higher_order_ops.scan import scan_op
 from torch._higher_order_ops.while_loop import while_loop_op
 from torch._higher_order_ops.wrap import tag_activation_checkpoint
+from torch.nn.attention import flex_attention as flex
 from torch.nn.attention.flex_attention import noop_mask
 from torch.utils import checkpoint
 
@@ -396,3 +397,22 @@ def _score(query: torch.Tensor) -> torch.Tensor:
 
 def _index(query: torch.Tensor) -> torch.Tensor:
     return query.new_empty([], dtype=torch.int32)
+
+
+def _has_unbacked(tx: Tracer, value: VariableTracker) -> bool:
+    """Whether only the graph knows a number, or a size of a tensor, in a structure."""
+    real = value.realize(tx)
+    if isinstance(real, TensorVariable):
+        facts = real.ref.facts
+        sizes = (*facts.shape, *facts.stride, facts.storage_offset)
+        return any(isinstance(size, torch.SymInt) and tx.env.hint(size) is None for size in sizes)
+    if isinstance(real, SymNumberVariable):
+        return real.is_unbacked()
+    return real.get_type() in (tuple, list) and any(_has_unbacked(tx, v) for v in abstract.iterate(tx, real))
+
+
+if hasattr(flex, "has_free_unbacked_symbols"):  # since torch 2.14
+
+    @handles(flex.has_free_unbacked_symbols)
+    def has_free_unbacked_symbols(tx: Tracer, x: Arg) -> VariableTracker:
+        return tx.constant(_has_unbacked(tx, x))
