@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import warnings
 from functools import partial
 from typing import Any, Final
@@ -280,7 +281,7 @@ def sdpa_kernel(
     return AttentionKernelsVariable(kernels, bool(_constant(tx, set_priority, False)))
 
 
-_KERNELS: Final = torch.nn.attention.sdpa_kernel.__wrapped__  # type: ignore[attr-defined]
+_KERNELS: Final = inspect.unwrap(torch.nn.attention.sdpa_kernel)
 
 
 @handles(contextlib._GeneratorContextManager)

@@ -31,7 +31,8 @@ def _undecorated(fn: Any) -> Any:
 
 
 def _class(name: str) -> type:
-    return StandIn(name, (), {"__module__": "torch"})
+    by_type = name.endswith("Tensor") and name != "Tensor"
+    return (ByType if by_type else StandIn)(name, (), {"__module__": "torch"})
 
 
 class StandIn(type):
@@ -63,6 +64,10 @@ class StandIn(type):
         return typing.Union[cls, other]  # noqa: UP007
 
     __ror__ = __or__
+
+
+class ByType(StandIn):
+    """The type of torch.LongTensor and its siblings, which is another one in torch, too."""
 
 
 class StandInModule(types.ModuleType):
