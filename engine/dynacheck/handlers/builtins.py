@@ -17,7 +17,7 @@ from dynacheck.handlers import torch_constructors
 from dynacheck.handlers.folding import fold_call, folds
 from dynacheck.handlers.registry import handles
 from dynacheck.reasons import FRAME_INSPECTION, PRINT, UNKNOWN_CALL, Reason
-from dynacheck.sources import ABSENT, is_a, type_lookup
+from dynacheck.sources import ABSENT, TypeAttr, is_a, type_lookup
 from dynacheck.variables import abstract, classes
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 from dynacheck.variables.coerce import integer
@@ -436,6 +436,8 @@ def _is_kind(tx: Tracer, kind: type, cls: type, obj: Arg | None) -> bool:
         "torch.nn.parameter",
     ):
         return tx.break_(UNKNOWN_CALL, what=f"{type(cls).__qualname__}.{check.__name__}")
+    if type(cls) is not type and isinstance(check, types.MethodDescriptorType):
+        tx.guard(tx.class_node(type(cls)).child(TypeAttr(check.__name__)), Is(check))
     hook = type_lookup(cls, "__subclasshook__")
     function = getattr(hook, "__func__", None)
     if isinstance(function, types.FunctionType) and function.__module__.partition(".")[0] not in (

@@ -35,7 +35,7 @@ from dynacheck.translate.tracing import Tracing
 from dynacheck.variables import abstract, exceptions, families
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
 from dynacheck.variables.callables import CachedFunctionVariable
-from dynacheck.variables.classes import ClassVariable
+from dynacheck.variables.classes import ClassVariable, keeps_making
 from dynacheck.variables.finalizers import note_instance
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
 from dynacheck.variables.mappings import DictVariable
@@ -479,6 +479,7 @@ class Calls(Tracing):
         kwargs: dict[str, VariableTracker],
     ) -> VariableTracker:
         """`type.__call__`: `__new__`, then `__init__` if the result is an instance."""
+        keeps_making(self, value)
         new_raw = type_lookup(value, "__new__")
         if isinstance(new_raw, (staticmethod, classmethod, FunctionType)):
             made = self.call(cls.tp_getattro(self, "__new__"), [cls, *args], kwargs)

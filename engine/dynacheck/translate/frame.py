@@ -19,18 +19,16 @@ from dynacheck.bytecode.by_code import ByCode
 from dynacheck.bytecode.decode import DecodedCode, decode
 from dynacheck.bytecode.flow import Block, BlockKind, assertion, blocks, comprehension
 from dynacheck.bytecode.instruction import Instruction
-from dynacheck.guards import Absent, NotAbsent
-from dynacheck.handlers import skip
 from dynacheck.opcodes import table as opcode_table
 from dynacheck.opcodes.unwind import goes_on, unwind
-from dynacheck.sources import CAttr, Local, Node, UserLine, type_lookup
-from dynacheck.translate.calls import Calls
+from dynacheck.sources import Local, UserLine, type_lookup
 from dynacheck.translate.letting_go import let_go, raised
+from dynacheck.translate.names import Names
 from dynacheck.translate.signals import OPERATOR_RAISED, Restart, SkipFrame
 from dynacheck.translate.swallowing import may_catch, may_swallow
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables import abstract, exceptions
-from dynacheck.variables.base import CantRebuild, GraphBreak, ObservedException, VariableTracker
+from dynacheck.variables.base import GraphBreak, ObservedException, VariableTracker
 from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.classes import PythonModuleVariable
 from dynacheck.variables.contexts import ContextVariable, ExitVariable, entered_from_outside
@@ -63,7 +61,7 @@ class WithBlock:
         self.manager = manager
 
 
-class Frame(Calls):
+class Frame(Names):
     """Interprets one frame's bytecode over trackers.
 
     Args:
@@ -384,68 +382,6 @@ class Frame(Calls):
         self.push(self.constant(None))
 
     # -- names
-    def globals_node(self, name: str) -> Node | None:
-        """The node of a global of this frame's function, or None if its function has no source."""
-        root = self.attempt.root
-        if self.globals is self.attempt.frame.func.__globals__:
-            return root.global_(name)
-        module = sys.modules.get(self.globals.get("__name__", ""))
-        if module is not None and module.__dict__ is self.globals:
-            return root.module(module.__name__).attr(name)
-        if self.function is not None and self.function.node is not None:
-            return self.function.node.child(CAttr("__globals__")).key(name)
-        return None
-
-    def load_global(self, name: str) -> VariableTracker:
-        effects = self.attempt.effects
-        if effects:
-            stored, value = effects.global_value(self.globals, name)
-            if stored:
-                return value if value is not None else self._load_builtin(name)
-        if name in self.globals:
-            node = self.globals_node(name)
-            return self.object(self.globals[name]) if node is None else self.wrap(node)
-        if not skip.is_library_file(self.code.co_filename):
-            node = self.globals_node(name)
-            if node is not None:
-                self.guard_absent(node)
-        return self._load_builtin(name)
-
-    def _load_builtin(self, name: str) -> VariableTracker:
-        source = self.globals.get("__builtins__", builtins)
-        table = source.__dict__ if isinstance(source, types.ModuleType) else source
-        if name not in table:
-            exceptions.raise_name_error(self, name, f"name {name!r} is not defined")
-        return self.object(table[name])
-
-    def store_global(self, name: str, value: VariableTracker | None) -> None:
-        if value is None:
-            self._expect_global(name)
-        globals_ = self.globals
-        self.attempt.effects.store_global(globals_, lambda to: to.load_globals(globals_), name, value)
-
-    def _expect_global(self, name: str) -> None:
-        """A global has to be there to be deleted."""
-        stored, found = self.attempt.effects.global_value(self.globals, name)
-        there = found is not None if stored else name in self.globals
-        node = None if stored else self.globals_node(name)
-        if node is not None:
-            self.guard(node, NotAbsent() if there else Absent())
-        if not there:
-            exceptions.raise_name_error(self, name, f"name {name!r} is not defined")
-
-    def load_globals_of(self, to: Any, globals_: dict[str, Any]) -> None:
-        """Push a globals dict in rewritten code."""
-        if globals_ is self.attempt.frame.func.__globals__:
-            to.call_helper(globals)
-            return
-        name = globals_.get("__name__", "")
-        module = sys.modules.get(name)
-        if module is None or module.__dict__ is not globals_:
-            raise CantRebuild(f"the globals of {name}")
-        self.attempt.root.module(name).emit(to)
-        to.load_attr("__dict__")
-
     def cell(self, name: str) -> CellVariable:
         found = self.cells.get(name)
         if found is None:

@@ -6,7 +6,7 @@ import types
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dynacheck.guards import Absent, NotAbsent
+from dynacheck.guards import Absent, Is, NotAbsent
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, instance_dict, type_lookup
 from dynacheck.variables import abstract, class_writes
@@ -47,6 +47,14 @@ def delete_class_attribute(cls: type, name: str) -> None:
         type.__delattr__(cls, name)
 
 
+def keeps_making(tx: Tracer, cls: type) -> None:
+    """Assume that objects of a class go on being made by C code: by `__call__` of its metaclass and `__new__`."""
+    for owner, name in ((type(cls), "__call__"), (cls, "__new__")):
+        raw = type_lookup(owner, name)
+        if owner is not type and isinstance(raw, types.BuiltinFunctionType | types.WrapperDescriptorType):
+            tx.guard(tx.class_node(owner).child(TypeAttr(name)), Is(raw))
+
+
 class PythonModuleVariable(CallableVariable):
     """A Python module. Invariant: guarded by identity, or one of torch's or the standard library's."""
 
@@ -80,9 +88,13 @@ class PythonModuleVariable(CallableVariable):
                 return tx.wrap(self.node.child(DictAttr(name)))
             return tx.object(self.value.__dict__[name])
         elif hasattr(self.value, name):  # a lazy module's __getattr__
+            getter = self.value.__dict__.get("__getattr__")
+            if self.node is not None and isinstance(getter, types.FunctionType):
+                tx.wrap(self.node.child(DictAttr("__getattr__"))).realize(tx)
             return tx.object(getattr(self.value, name))
         if self.node is not None:
-            tx.guard_absent(self.node.child(DictAttr(name)))
+            for missing in (name, "__getattr__") if "__getattr__" not in self.value.__dict__ else (name,):
+                tx.guard_absent(self.node.child(DictAttr(missing)))
         own = (instance_dict(self.value) or {}).get("__name__")
         which = f"module {own!r}" if isinstance(own, str) else "module"
         tx.raise_(AttributeError, f"{which} has no attribute {name!r}")
@@ -151,7 +163,10 @@ class ClassVariable(ObjectVariable):
         if raw is not ABSENT:
             return self._bind(tx, name, raw, node)
         if meta_raw is not ABSENT:
+            tx.guard_absent(node)
             meta_node = tx.class_node(type(cls)).named(TypeAttr, name)
+            if type_lookup(type(meta_raw), "__get__") is ABSENT:
+                return tx.wrap(meta_node)
             if isinstance(meta_raw, types.FunctionType):
                 return BoundMethodVariable(tx.wrap(meta_node), self)
             if isinstance(type_lookup(type(meta_raw), "__get__"), types.FunctionType):

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 import torch
 
-from dynacheck.sources import ABSENT, Node, is_a, type_lookup
+from dynacheck.guards import ValueIs
+from dynacheck.guards.held import is_constant
+from dynacheck.sources import ABSENT, Node, TypeAttr, is_a, type_lookup
 from dynacheck.variables.base import (
     NOT_IMPLEMENTED,
     NotConstant,
@@ -177,6 +179,7 @@ class ConstantVariable(VariableTracker):
         value = self.value
         own_rule = isinstance(found, enum.property) and getattr(found.fget, "__module__", "enum") == "enum"
         if own_rule or (name in value.__dict__ and _is_plain(value.__dict__[name])):
+            self._keeps(tx, f"_{name}_" if own_rule else name)
             return fold(tx, getattr, value, name)
         if name in value.__dict__:
             self.unmodelled(tx, f"the attribute {name!r}")
@@ -187,6 +190,13 @@ class ConstantVariable(VariableTracker):
             return tx.object(member)
         bound = bind_member(tx, self, type(value), name, found)
         return BuiltinMethodVariable(self, name) if bound is None else bound
+
+    def _keeps(self, tx: Tracer, name: str) -> None:
+        """Assume that a member of an enum keeps an attribute; what flags combine to isn't kept by its class."""
+        value, kept = self.value, self.value.__dict__.get(name, ABSENT)
+        if type(value)._member_map_.get(value._name_) is value and is_constant(kept):
+            members = tx.class_node(type(value)).child(TypeAttr("_member_map_"))
+            tx.guard(members.key(value._name_).attr(name), ValueIs(kept))
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         if value is None:

@@ -6,7 +6,8 @@ import collections
 from collections.abc import Callable
 from typing import Any, Final
 
-from dynacheck.sources import type_lookup
+from dynacheck.guards import TypeIs
+from dynacheck.sources import HEAP_TYPE, Node, TypeAttr, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import data
@@ -81,3 +82,11 @@ def set_item(tx: Tracer, value: Any, name: str, attribute: VariableTracker | Non
 
 _OTHER: Final[dict[str, type]] = {"|": dict, "+": collections.deque}
 _SLOTS: Final = {"|": "__or__", "+": "__add__", "*": "__mul__"}
+
+
+def stays_behind(tx: Tracer, raw: object, node: Node) -> None:
+    """Assume that a class attribute doesn't become a data descriptor, which would come before the object's own."""
+    cls = type(raw)
+    tx.guard(node, TypeIs(cls))
+    for hook in ("__set__", "__delete__") if cls.__flags__ & HEAP_TYPE else ():
+        tx.guard_absent(tx.class_node(cls).child(TypeAttr(hook)))

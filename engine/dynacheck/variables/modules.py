@@ -16,6 +16,7 @@ from dynacheck.variables.objects import UserObjectVariable
 
 CONTAINERS = ("_parameters", "_buffers", "_modules")
 HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
+_OF_ALL = {name: f"_global{name}" for name in HOOKS}
 _MODULE_GETATTR = nn.Module.__getattr__
 _MODULE_SETATTR = nn.Module.__setattr__
 _MODULE_CALL = nn.Module.__call__
@@ -138,6 +139,7 @@ class NNModuleVariable(UserObjectVariable):
             self._hooks_guarded = True
             for name in HOOKS:
                 tx.guard_length(self.container(name), 0)
+                tx.guard_length(tx.root.module("torch.nn.modules.module").attr(_OF_ALL[name]), 0)
             tx.guard(self.class_attribute(tx, "__call__")[1], Is(_MODULE_CALL))
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:

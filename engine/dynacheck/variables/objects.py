@@ -157,7 +157,7 @@ class UserObjectVariable(VariableTracker):
         """Assume that the class keeps having no method of its own there: none at all, or that of C code."""
         if raw is ABSENT:
             tx.guard_absent(node)
-        elif isinstance(raw, types.WrapperDescriptorType):
+        elif isinstance(raw, C_METHODS):
             tx.guard(node, Is(raw))
 
     def override(self, tx: Tracer, hook: str) -> VariableTracker | None:
@@ -203,6 +203,8 @@ class UserObjectVariable(VariableTracker):
         if found is not None:
             if raw is ABSENT:  # a descriptor would come first
                 tx.guard_absent(node)
+            else:
+                inherited.stays_behind(tx, raw, node)
             return found
         if stored is not None:
             return class_writes.bound(tx, stored, self, name)
