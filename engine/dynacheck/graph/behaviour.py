@@ -105,7 +105,8 @@ def _switches(target: Any) -> tuple[tuple[str, int, Any], ...]:
     else:
         overloads = _overloads(_name(target))[:1]
         known = [(a.name, a.default_value) for op in overloads for a in op._schema.arguments]
-    return tuple((name, i, default) for i, (name, default) in enumerate(known) if name in _TRAINING)
+    switches = _TRAINING | {"p"} if "dropout" in _name(target) else _TRAINING
+    return tuple((name, i, default) for i, (name, default) in enumerate(known) if name in switches)
 
 
 @cache

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import torch
@@ -22,6 +22,34 @@ _ARITHMETIC: Final = frozenset((
     "maximum", "minimum", "clamp", "ceil", "floor", "round", "trunc", "long", "int", "to", "clone", "detach",
 ))  # fmt: skip
 """Names of functions and methods whose results depend on nothing but their arguments."""
+
+
+_EXACT: Final = _ARITHMETIC - {"pow"} | {
+    "sqrt", "rint", "around", "clip", "positive", "array", "asarray", "copy", "float64", "float32", "float16",
+}  # fmt: skip
+"""Operations of which all libraries give the same floats."""
+
+
+def exact_float(ref: TensorRef, plain: Callable[[Any], Any]) -> float | None:
+    """The float in a tensor that was made of Python's numbers alone, if no rounding of a library's own is in it.
+
+    Args:
+        ref: any tensor.
+        plain: gives the value of a number that varies between calls, which the frame depends on from then on.
+    """
+    if not ref.facts.dtype.is_floating_point or not _is_exact(ref):
+        return None
+    found = _evaluate(ref, plain)
+    return None if found is None else found.item()
+
+
+def _is_exact(ref: TensorRef) -> bool:
+    if ref.recipe is None:
+        return False
+    target, args, kwargs = ref.recipe
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    parts = (value for value in (*args, *kwargs.values()) if type(value) is TensorRef)
+    return name.removeprefix("wrapped_") in _EXACT and all(map(_is_exact, parts))
 
 
 def note(made: TensorRef, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None) -> None:
@@ -65,17 +93,17 @@ def _exchange(value: Any, numbers: dict[int, Any]) -> Any:
     return value
 
 
-def _evaluate(ref: TensorRef) -> torch.Tensor | None:
+def _evaluate(ref: TensorRef, plain: Callable[[Any], Any] | None = None) -> torch.Tensor | None:
     """The tensor itself; None if an operator wrote to it or to what it was made of, or a size went into it."""
     if ref.recipe is None or ref.storage.written:
         return None
     target, args, kwargs = ref.recipe
     values = []
     for value in (*args, *kwargs.values()):
-        real = _evaluate(value) if type(value) is TensorRef else value
-        if (real is None and value is not None) or isinstance(
-            real, (torch.SymInt, torch.SymFloat, torch.SymBool)
-        ):
+        real = _evaluate(value, plain) if type(value) is TensorRef else value
+        if isinstance(real, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            real = None if plain is None else plain(real)
+        if real is None and value is not None:
             return None
         values.append(real)
     positional, named = values[: len(args)], dict(zip(kwargs, values[len(args) :]))

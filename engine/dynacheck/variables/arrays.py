@@ -14,6 +14,7 @@ from dynacheck.accessors import Converted
 from dynacheck.graph import arrays
 from dynacheck.graph.arrays import SCALARS, numpy
 from dynacheck.graph.behaviour import divides_integers
+from dynacheck.graph.numbers import exact_float
 from dynacheck.guards import Is, TypeIs
 from dynacheck.sources import ABSENT, Node
 from dynacheck.variables import abstract
@@ -105,6 +106,13 @@ class ArrayVariable(VariableTracker):
     def call_method(
         self, tx: Tracer, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
+        known = (
+            exact_float(self.tensor.ref, tx.specialize)
+            if name == "item" and not args and not kwargs
+            else None
+        )
+        if known is not None:
+            return tx.constant(known)
         if name in _READS:
             tx.break_(reasons.SCALAR_OUTPUT, call=f"ndarray.{name}()")
         if name == "__len__":
@@ -122,6 +130,9 @@ class ArrayVariable(VariableTracker):
 
     # -- operators
     def nb_bool(self, tx: Tracer) -> bool:
+        known = exact_float(self.tensor.ref, tx.specialize)
+        if known is not None:
+            return bool(known)
         tx.break_(reasons.DATA_DEPENDENT_BRANCH, opname="bool()")
 
     def sq_length(self, tx: Tracer) -> VariableTracker:
@@ -190,6 +201,9 @@ class ArrayVariable(VariableTracker):
 
     def nb_unary(self, tx: Tracer, op: str) -> VariableTracker:
         if op not in UNARY:
+            known = exact_float(self.tensor.ref, tx.specialize)
+            if known is not None:  # as torch keeps floats that numpy makes of Python's
+                return tx.constant(known).nb_unary(tx, op)
             tx.break_(reasons.SCALAR_OUTPUT, call=f"{op}()")
         return self._recorded(tx, arrays.operator_of(UNARY[op]), [self])
 

@@ -559,3 +559,22 @@ _whole("nonzero", lambda x: x.nonzero() + 1)
 _whole("mask", lambda x: x[x > 0] * 2)
 _whole("unique", lambda x: x.unique() * 2)
 _whole("tolist", lambda x: x * x.to(torch.int64).tolist()[1])
+
+
+def guarded(operation):
+    def f(x, index):
+        h = torch.nn.functional.dropout(x, 0.5, False)
+        try:
+            return operation(h, index)
+        except IndexError:
+            return h
+
+    return f
+
+
+@program("scatter_in_a_try", 41, graphs=1, entries=1)
+def _():
+    def added(h, index):
+        return h.new_zeros(2, 3).scatter_add_(0, index, h).index_select(0, index[0])
+
+    return guarded(added), [(torch.ones(4, 3), torch.zeros(4, 3, dtype=torch.int64))] * 2

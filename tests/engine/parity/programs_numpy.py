@@ -154,3 +154,35 @@ def _():
             return self.total.copy()
 
     return Running(), arrays()
+
+
+FLOATS = {
+    "ceil": "int(np.ceil(7 / 2))",
+    "of_a_size": "int(np.ceil(x.shape[0] / 7)) * 7",
+    "sqrt": "float(np.sqrt(4.0))",
+    "round": "np.round(2.5).item()",
+    "truth": "bool(np.floor(1.5))",
+    "integer": "int(np.maximum(1, 2))",
+}
+
+
+def _float(name, text):
+    breaks, varies = int(name == "integer"), name == "of_a_size"
+    graphs = 3 if varies or breaks else 2
+
+    @program(
+        f"numpy_float_{name}",
+        40,
+        graphs=graphs,
+        breaks=breaks,
+        recompiles=2 if varies else 1,
+        entries=3 if varies else 2,
+    )
+    def _():
+        space = {"np": np}
+        exec(compile(f"def f(x):\n    known = {text}\n    return x + 1, known", __file__, "exec"), space)
+        return space["f"], [(torch.ones(n),) for n in (8, 9, 15)]
+
+
+for _name, _text in FLOATS.items():
+    _float(_name, _text)
