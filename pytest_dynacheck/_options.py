@@ -262,6 +262,12 @@ def _check_variables(config: pytest.Config) -> None:
             near = nearest(variable.removeprefix(_PREFIX).lower(), ours)
             hint = f"did you mean {ours[near[0]]}?" if near else f"there are {', '.join(ours.values())}"
             raise pytest.UsageError(f"environment variable {variable}: there is no such option; {hint}")
+    for variable in ours.values():
+        short = variable.removeprefix("PYTEST_")
+        if short in os.environ:
+            raise pytest.UsageError(
+                f"environment variable {short}: there is no such option; did you mean {variable}?"
+            )
     if not any(name.startswith("DYNACHECK_") for name in os.environ):
         return
     try:

@@ -161,6 +161,21 @@ def test_a_misspelt_variable_of_the_plugin_stops_the_run(project, monkeypatch):
     monkeypatch.delenv("PYTEST_DYNACHECK_MAX_RECOMPILE")
     monkeypatch.setenv("PYTEST_DYNACHECK_XYZ", "1")
     project.run().stderr.fnmatch_lines(["*PYTEST_DYNACHECK_XYZ: there is no such option; there are PYTEST_*"])
+    monkeypatch.delenv("PYTEST_DYNACHECK_XYZ")
+    monkeypatch.setenv("DYNACHECK_MAX_GRAPHS", "1")
+    project.run().stderr.fnmatch_lines(
+        [
+            "ERROR: environment variable DYNACHECK_MAX_GRAPHS: there is no such option; "
+            "did you mean PYTEST_DYNACHECK_MAX_GRAPHS?"
+        ]
+    )
+
+
+def test_no_variable_of_the_engine_has_the_name_of_one_of_the_plugin_less_its_prefix():
+    from dynacheck import config
+
+    short = {option.variable.removeprefix("PYTEST_") for option in OPTIONS.values()}
+    assert short.isdisjoint(f"DYNACHECK_{name.upper()}" for name in config._FIELDS)
 
 
 def test_a_misspelt_variable_of_the_engine_is_warned_of_and_another_tools_is_not(project, monkeypatch):
