@@ -81,7 +81,7 @@ def add(
     step = options.pop("step", None)
     name = options.pop("name", kind.replace("-", "_"))
 
-    @model(name, group=group, ci=ci, training=training, step=step, hugging_face=True)
+    @model(name, group=group, ci=ci, training=training, step=step, needs="transformers")
     def make() -> Any:
         return small(kind, head, **options), calls()
 

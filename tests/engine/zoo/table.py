@@ -102,7 +102,7 @@ def summary(rows: list[tuple]) -> str:
     works = sum(row[4] for row in rows)
     return TEXT.format(
         n=n,
-        total=len(all_models()),
+        total=sum(model.is_here() for model in all_models()),
         works=works,
         works_share=works / n,
         whole_share=named["whole"] / n,
@@ -160,7 +160,7 @@ def main() -> int:
     logging.disable(logging.WARNING)
     agreeing = total = 0
     rows: list[tuple] = []
-    for model in all_models():
+    for model in filter(lambda model: model.is_here(), all_models()):
         if arguments.names and not any(name in model.name or name == model.group for name in arguments.names):
             continue
         for training in (False, True):

@@ -3,8 +3,6 @@
 With `--dynacheck-device=cuda` on a GPU, which are skipped where there is none.
 """
 
-import importlib.util
-
 import pytest
 import zoo_model
 from expected_differences import EXPECTED_FAILURES, ON_PURPOSE, OTHER_OPERATORS
@@ -12,15 +10,14 @@ from parity.engines import ENGINES
 from zoo import all_models, disagreements
 
 MODELS = {model.name: model for model in all_models()}
-TRANSFORMERS = importlib.util.find_spec("transformers") is not None
 BACKWARD = ("transformer_encoder", "unet", "bert", "llama")
 
 
 def cases():
     for model in MODELS.values():
         marks = [] if model.ci else [pytest.mark.slow]
-        if model.hugging_face and not TRANSFORMERS:
-            marks.append(pytest.mark.skip(reason="transformers isn't installed"))
+        if not model.is_here():
+            marks.append(pytest.mark.skip(reason=f"{model.needs} isn't installed"))
         for training in (False, True) if model.training else (False,):
             reason = EXPECTED_FAILURES.get((model.name, training))
             failing = [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)]
@@ -41,9 +38,9 @@ def test_agrees(name, training, dynacheck_device):
 @pytest.mark.parametrize("name", BACKWARD)
 def test_backward_of_lowered_graphs(name, dynacheck_device):
     """Forward and backward through AOTAutograd."""
-    if MODELS[name].hugging_face and not TRANSFORMERS:
-        pytest.skip("transformers isn't installed")
     model = MODELS[name]
+    if not model.is_here():
+        pytest.skip(f"{model.needs} isn't installed")
     eager = zoo_model.run(model, training=True, device=dynacheck_device)
     theirs = zoo_model.run(
         model, ENGINES["torch"], training=True, backend="aot_eager", device=dynacheck_device

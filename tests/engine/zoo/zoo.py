@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import models_classics
 import models_hugging_face
+import models_libraries
 import models_written
 from expected_differences import ON_PURPOSE, OTHER_OPERATORS
 from zoo_model import Model, Run, differences
@@ -13,7 +14,8 @@ __all__ = ["all_models", "disagreements"]
 
 def all_models() -> list[Model]:
     """The whole table, groups together."""
-    return [*models_classics.MODELS, *models_written.MODELS, *models_hugging_face.MODELS]
+    parts = models_classics, models_written, models_hugging_face, models_libraries
+    return [model for part in parts for model in part.MODELS]
 
 
 def disagreements(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import random
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,7 +32,7 @@ class Model:
         ci: whether the short set has it.
         step: what one call does; default calls the model.
         tolerance: absolute, of results and gradients.
-        hugging_face: whether it needs transformers.
+        needs: the library that it needs, if any.
     """
 
     name: str
@@ -41,7 +42,11 @@ class Model:
     ci: bool = False
     step: Callable[..., Any] | None = None
     tolerance: float = 1e-4
-    hugging_face: bool = False
+    needs: str = ""
+
+    def is_here(self) -> bool:
+        """Whether the library that it needs can be imported."""
+        return not self.needs or importlib.util.find_spec(self.needs) is not None
 
 
 def registry(group: str) -> tuple[list[Model], Callable[..., Any]]:
