@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynacheck.events import SIGNATURE, ChangeRow, Named
+from dynacheck.events import SIGNATURE, ChangeRow
 from dynacheck.records import Change, is_condition
 
 _BY_KIND = {
@@ -64,6 +64,7 @@ _DUCK_SHAPES = (
     "torch.fx.experimental._config.use_duck_shape = False"
 )
 _AT_THIS_LINE = "the code at this line depends on it: equal sizes and different ones are graphs of their own"
+_EACH = "each is a graph of its own: warm up those that are used, or keep it the same"
 _ADDS = "the compiled function adds keys to it (line{0}): give it a dict that has them, or return the values"
 _REBUILDS = (
     "the compiled function rebuilds it (line{0}): make it before the first call, for the largest input"
@@ -124,6 +125,8 @@ def hint_for(change: ChangeRow, others: Sequence[ChangeRow] = ()) -> str:
         return "give it on every call, e.g. as None"
     if change.kind == "identity" and change.path.startswith("L['___stack"):
         return "taken before a graph break, it is another object on every call: compute what it gets first"
+    if change.kind == "identity" and change.then != str(change.now).removeprefix("another "):
+        return _EACH  # another function or class
     if change.kind == "expression" and re.fullmatch(
         r"\S+\.size\(\)\[\d+\] == \S+\.size\(\)\[\d+\]", str(change.then)
     ):
@@ -146,8 +149,10 @@ def _value_hint(change: ChangeRow) -> str:
         return _pinned(change) or _BY_KIND["expression"]
     if change.detail == "as an index":
         return "a tensor as an index is part of the compiled code: use index_select, index_copy_ or scatter"
-    if kind is Named:
-        return "each is a graph of its own: warm up those that are used, or keep it the same"
+    if kind not in (bool, int, float, str, tuple):  # a member of an enum, a dtype, a range
+        return _EACH
+    if {kind, type(change.now)} == {int, float}:
+        return _BY_KIND["type"]
     if kind is bool:
         return "each of True and False is a graph of its own: warm up both, or call it one way"
     if kind in (int, float) and ".param_groups[" in change.source:
