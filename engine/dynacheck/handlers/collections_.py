@@ -104,6 +104,11 @@ def _copied_with_default(items: Any) -> Any:
     return type(items)(items.default_factory, items)
 
 
+def _copied_by_keys(items: Any) -> Any:
+    """What `dict.copy` does with an object whose class iterates in its own way."""
+    return {key: items[key] for key in list(items.keys())} if dict.__len__(items) else {}
+
+
 _COPIES: Final[dict[Any, Callable[..., Any]]] = {
     collections.OrderedDict.copy: _copy,
     collections.deque.copy: _copied,
@@ -126,6 +131,8 @@ def by_items(cls: type, method: Any) -> Callable[..., Any] | None:
     class, in Python; None for others."""
     if method in _COPIES:
         return _COPIES[method]
+    if method is dict.copy:
+        return _copied_by_keys if isinstance(type_lookup(cls, "__iter__"), FunctionType) else None
     found = _BY_ITEMS.get(method)
     own = found is not None and any(isinstance(type_lookup(cls, name), FunctionType) for name in _OF_ITEMS)
     return found if own else None

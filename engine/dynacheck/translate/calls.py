@@ -249,10 +249,8 @@ class Calls(Tracing):
         found = self._handled(raw, [cls, *args], kwargs)
         if found is None and isinstance(raw, types.ClassMethodDescriptorType):
             found = self._handled(raw.__get__(None, cls.value), args, kwargs)
-        if found is not None:
-            return found
-        if name == "__call__":
-            return cls.tp_call(self, list(args), kwargs)
+        if found is not None or name == "__call__":  # type's own, also where the metaclass has another
+            return found or self._instance(cls, args, kwargs)
         self.break_(reasons.UNKNOWN_CALL, what=f"{cls.describe()}.{name}")
 
     def call_base_method(
@@ -269,14 +267,12 @@ class Calls(Tracing):
             stored = args[1] if name == "__setattr__" else None
             owner.type_setattr(self, self._name(args[0]), stored)
             return self.constant(None)
-        if base is object:
-            found = self._object_method(owner, name, args, kwargs)
-            if found is not None:
-                return found
+        if base is type and isinstance(owner, ObjectVariable) and isinstance(owner.value, type):
+            return self._class_method(owner, name, args, kwargs)
+        if base is object and (found := self._object_method(owner, name, args, kwargs)) is not None:
+            return found
         raw = type_lookup(base, name)
-        found = (
-            self._handled(raw, [owner, *args], kwargs) if not isinstance(owner, UserObjectVariable) else None
-        )
+        found = None if isinstance(owner, UserObjectVariable) else self._handled(raw, [owner, *args], kwargs)
         if found is not None:
             return found
         if isinstance(owner, UserObjectVariable):
@@ -284,9 +280,9 @@ class Calls(Tracing):
             if hooked is not None:
                 return self.call_python(hooked, owner, *args, **kwargs)
         target = owner.base or owner if isinstance(owner, UserObjectVariable) else owner
-        method: Callable[..., VariableTracker] | None = getattr(target, "call_method", None)
-        if method is not None:
-            return method(self, name, list(args), dict(kwargs))
+        if (method := getattr(target, "call_method", None)) is not None:
+            called: VariableTracker = method(self, name, list(args), dict(kwargs))
+            return called
         self.break_(reasons.UNKNOWN_CALL, what=f"{base.__name__}.{name} on {owner.describe()}")
 
     def _name(self, value: VariableTracker) -> str:
@@ -331,13 +327,10 @@ class Calls(Tracing):
                 self.refuse_excess(owner.cls, "__init__", "__new__")
         if name in ("__init__", "__init_subclass__"):
             return self.constant(None)
-        if name == "__eq__" and args:
-            same = owner is args[0].realize(self)
-            return self.constant(True if same else NotImplemented)
-        if name == "__ne__" and args:
-            same = owner is args[0].realize(self)
-            return self.constant(False if same else NotImplemented)
-        return None
+        if name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__") and len(args) == 1:
+            same = owner is args[0].realize(self) and name in ("__eq__", "__ne__")
+            return self.constant(name == "__eq__" if same else NotImplemented)
+        return self._handled(type_lookup(object, name), [owner, *args], kwargs)
 
     def bind_object(self, owner: VariableTracker, name: str, raw: object, node: Node) -> VariableTracker:
         """A class attribute with a C `__get__` (a partialmethod's, a cached property's) through an instance."""
@@ -446,23 +439,32 @@ class Calls(Tracing):
         self, cls: ObjectVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
         value: type = cls.value
-        found = self._handled(value, args, kwargs)
-        if found is not None:
-            return found
         called: object = type_lookup(type(value), "__call__")
+        if (found := self._handled(value, args, kwargs)) is not None:
+            return found
         if isinstance(called, type):  # a TypedDict's is dict
             return self.call(self.object(called), args, kwargs)
         if issubclass(value, enum.Enum) and args:
             return self._enum_member(value, args, kwargs)
+        if isinstance(called, FunctionType) and not issubclass(value, enum.Enum):
+            method = self.class_node(type(value)).named(TypeAttr, "__call__")
+            return self.call(self.wrap(method), [cls, *args], kwargs)
+        return self._instance(cls, args, kwargs)
+
+    def _instance(
+        self, cls: ObjectVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """`type.__call__`."""
+        value: type = cls.value
         if value.__flags__ & NOT_CALLED:
             self.break_(reasons.UNKNOWN_CALL, what=f"the class {value.__qualname__}")
-        special = families.construct(self, cls, list(args), kwargs)
-        if special is not None:
+        if (special := families.construct(self, cls, list(args), kwargs)) is not None:
             return special
-        made = torch_overrides.construct(self, value, args, kwargs)
-        if made is not None:
+        if (made := torch_overrides.construct(self, value, args, kwargs)) is not None:
             return made
-        if issubclass(value, torch.Tensor) or type_lookup(type(value), "__call__") is not type.__call__:
+        called = type_lookup(type(value), "__call__")
+        own = called is type.__call__ or isinstance(called, FunctionType)
+        if not own or issubclass(value, (torch.Tensor, enum.Enum)):
             self.break_(reasons.UNKNOWN_CALL, what=f"the class {value.__qualname__}")
         if not isinstance(cls, ClassVariable):
             why = skip.why_skipped(value)
@@ -478,7 +480,7 @@ class Calls(Tracing):
         args: Sequence[VariableTracker],
         kwargs: dict[str, VariableTracker],
     ) -> VariableTracker:
-        """`type.__call__`: `__new__`, then `__init__` if the result is an instance."""
+        """`__new__`, then `__init__` if the result is an instance."""
         keeps_making(self, value)
         new_raw = type_lookup(value, "__new__")
         if isinstance(new_raw, (staticmethod, classmethod, FunctionType)):

@@ -264,9 +264,9 @@ class Frame(Names):
 
     def held(self) -> list[VariableTracker]:
         """The trackers that the frame holds where it stands."""
-        function = [] if self.function is None else [self.function]
-        values = [*function, *self.stack, *self.locals.values(), *self.cells.values(), *self.exceptions]
-        return [v for v in values if v is not opcode_table.NULL]
+        slots = (self.locals[name] for name in self.code.co_varnames if name in self.locals)
+        values = [self.function, *self.stack, *slots, *self.cells.values(), *self.exceptions]
+        return [v for v in values if v is not None and v is not opcode_table.NULL]
 
     def original_call(self) -> tuple[VariableTracker, list[VariableTracker], dict[str, VariableTracker]]:
         """The call that made the frame, while it hasn't started: function, arguments, keywords."""

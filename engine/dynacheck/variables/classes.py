@@ -164,17 +164,30 @@ class ClassVariable(ObjectVariable):
             return self._bind(tx, name, raw, node)
         if meta_raw is not ABSENT:
             tx.guard_absent(node)
-            meta_node = tx.class_node(type(cls)).named(TypeAttr, name)
-            if type_lookup(type(meta_raw), "__get__") is ABSENT:
-                return tx.wrap(meta_node)
-            if isinstance(meta_raw, types.FunctionType):
-                return BoundMethodVariable(tx.wrap(meta_node), self)
-            if isinstance(type_lookup(type(meta_raw), "__get__"), types.FunctionType):
-                get = tx.wrap(tx.class_node(type(meta_raw)).child(TypeAttr("__get__")))
-                return tx.call(get, [tx.wrap(meta_node), self, tx.class_variable(type(cls))])
-            return ObjectMethodVariable(self, name)
+            return self._through_metaclass(tx, name, meta_raw)
         tx.guard_absent(node)
         tx.raise_(AttributeError, f"type object {cls.__name__!r} has no attribute {name!r}")
+
+    def _through_metaclass(self, tx: Tracer, name: str, raw: object) -> VariableTracker:
+        """What the metaclass has, and the class doesn't."""
+        meta = type(self.value)
+        stored = class_writes.stored(tx, meta, name)
+        if stored is not None:
+            return class_writes.bound(tx, stored, self, name)
+        node = tx.class_node(meta).named(TypeAttr, name)
+        if isinstance(raw, types.FunctionType):
+            return BoundMethodVariable(tx.wrap(node), self)
+        if isinstance(raw, staticmethod):
+            return tx.unwrap_method(node, raw)
+        if isinstance(raw, classmethod):
+            return BoundMethodVariable(tx.unwrap_method(node, raw), tx.class_variable(meta))
+        get = type_lookup(type(raw), "__get__")
+        if get is ABSENT:
+            return tx.wrap(node)
+        if isinstance(get, types.FunctionType):
+            method = tx.wrap(tx.class_node(type(raw)).child(TypeAttr("__get__")))
+            return tx.call(method, [tx.wrap(node), self, tx.class_variable(meta)])
+        return ObjectMethodVariable(self, name)
 
     def _meta_descriptor(self, tx: Tracer, name: str, raw: object) -> VariableTracker:
         if name in _OF_TYPE:

@@ -189,6 +189,8 @@ class ConstantVariable(VariableTracker):
         if member is not None and getattr(found, "fget", None) is None:  # a getter of that name is asked
             return tx.object(member)
         bound = bind_member(tx, self, type(value), name, found)
+        if bound is None and not callable(found):
+            self.unmodelled(tx, f"the attribute {name!r}")
         return BuiltinMethodVariable(self, name) if bound is None else bound
 
     def _keeps(self, tx: Tracer, name: str) -> None:

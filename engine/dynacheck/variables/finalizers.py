@@ -11,13 +11,16 @@ from typing import Final
 from dynacheck.reasons import FINALIZER
 from dynacheck.sources import ABSENT, type_lookup
 from dynacheck.variables import abstract
-from dynacheck.variables.base import ObservedException, Tracer, VariableTracker
+from dynacheck.variables.base import LazyVariable, ObservedException, Tracer, VariableTracker
 from dynacheck.variables.frozen import WeakReferenceVariable
 from dynacheck.variables.generators import GeneratorVariable
+from dynacheck.variables.sequences import SequenceVariable
 from dynacheck.variables.walk import reachable
 
 MADE: Final = object()
 """The key of the attempt's state under which the entries are, oldest first."""
+HELD: Final = object()
+"""The key of what the frames held when nothing had to be finalized, in the order in which frames let go of it."""
 
 
 class Entry:
@@ -110,13 +113,29 @@ def let_go(tx: Tracer, since: int, held: Callable[[], Iterable[VariableTracker]]
         ]
         if not acting:
             return
-        alive = {id(value) for value in reachable(held(), weak=False)}
-        for made in acting:
-            if id(made.value) not in alive and not _kept_by_others(made, acting):
-                made.finalize(tx)
-                break
-        else:
+        roots = list(held())
+        alive = {id(value) for value in reachable(roots, weak=False)}
+        dead = [made for made in acting if id(made.value) not in alive and not _kept_by_others(made, acting)]
+        if not dead:
+            tx.state[HELD] = roots
             return
+        order = _freed(tx.state.get(HELD, ()), alive) if len(dead) > 1 else {}
+        min(dead, key=lambda made: order.get(id(made.value), len(order))).finalize(tx)
+
+
+def _freed(roots: Iterable[VariableTracker], alive: set[int]) -> dict[int, int]:
+    """In which order CPython frees what was held and isn't any more: lists and tuples from their end."""
+    order: dict[int, int] = {}
+    todo = list(roots)[::-1]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, LazyVariable) and value.real is not None:
+            value = value.real
+        if id(value) not in alive and id(value) not in order:
+            order[id(value)] = len(order)
+            held = list(value.children())
+            todo.extend(held if isinstance(value, SequenceVariable) else held[::-1])
+    return order
 
 
 def _kept_by_others(made: Entry, acting: list[Entry]) -> bool:

@@ -10,7 +10,6 @@ from dynacheck.guards import TypeIs
 from dynacheck.sources import HEAP_TYPE, Node, TypeAttr, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
-from dynacheck.variables.coerce import data
 
 OF_THE_CLASS: Final[dict[Any, Callable[..., Any]]] = {}
 """C functions of operators whose result is of the operand's own class, and what they do, in Python."""
@@ -45,8 +44,8 @@ def binary(
         if in_python is not None:
             return tx.call_python(in_python, left, right)
         if op == "|" and left is value and base.get_type() is dict:
-            merged = base.m_copy(tx)
-            merged.m_update(tx, data(tx, right))
+            merged: Any = tx.call(tx.object(dict.copy), [value]).realize(tx)
+            merged.m_update(tx, right)
             done: VariableTracker = merged
             return done
     found: VariableTracker | object = base.nb_binary(

@@ -343,7 +343,7 @@ class DictVariable(BuiltinObject):
             return NOT_IMPLEMENTED
         keeper = other if type(one) is DictVariable else one  # a special kind of dict beside a plain one
         merged = keeper.same_kind(tx, dict(one.content(tx)))
-        merged.m_update(tx, other)
+        merged.m_update(tx, right)
         return merged
 
     def nb_inplace(self, tx: Tracer, op: str, right: VariableTracker) -> VariableTracker | object:

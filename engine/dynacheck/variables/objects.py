@@ -460,7 +460,7 @@ class UserObjectVariable(VariableTracker):
         found = self._slot(tx, "__contains__", item)
         if found is not None:
             return tx.constant(tx.truth(found))
-        if self.base is not None and self.method(tx, "__iter__") is None:
+        if self.base is not None:
             return self.base.sq_contains(tx, item)
         return tx.contains_by_iteration(self, item)
 

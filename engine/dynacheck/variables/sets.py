@@ -342,7 +342,8 @@ class FrozenSetVariable(AbstractSetVariable):
         return self.snapshot(tx)
 
     def m_copy(self, tx: Tracer) -> VariableTracker:
-        return self
+        exact = self.node is None or type(self.node.peek()) is frozenset
+        return self if exact else super().m_copy(tx)  # of an object of a subclass
 
     def hash_key(self, tx: Tracer) -> Any:
         return frozenset(self.members(tx))

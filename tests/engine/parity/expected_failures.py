@@ -52,7 +52,7 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
     ),
     "class_with_a_calling_metaclass": (
         "torch passes over a metaclass's __call__, and gives the frame up where what it stores is missing",
-        {"graphs": 1, "recompiles": 0, "entries": 2},
+        {"graphs": 2, "places": frozenset(), "recompiles": 1, "entries": 2},
     ),
     "first_in_dispatch_mode": ("a call under a mode doesn't leave the function eager for good", {}),
     "batch_mode_around_a_break": UNDER_MODE,

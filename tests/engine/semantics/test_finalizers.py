@@ -451,6 +451,56 @@ def reduced(x):
 
 
 @program
+def list_let_go(x):
+    held = [Handle(1), Handle(2), (Handle(3), Handle(4))]
+    log("made")
+    held = None
+    log("after")
+    return x + 1
+
+
+@program
+def dict_let_go(x):
+    held = {"a": Handle(1), "b": [Handle(2), Handle(3)], "c": Handle(4)}
+    log("made")
+    held = None
+    log("after")
+    return x + 1
+
+
+@program
+def attributes_let_go(x):
+    held = Plain()
+    held.first, held.second = Handle(1), [Handle(2), Handle(3)]
+    log("made")
+    del held
+    log("after")
+    return x + 1
+
+
+@program
+def list_of_linked(x):
+    held = [Linked(1, Handle(2)), Linked(3, [Handle(4), Handle(5)])]
+    log("made")
+    held = 0
+    log("after")
+    return x + held
+
+
+@program
+def returned_from(x):
+    def inner(y):
+        first = [Handle(1), Handle(2)]
+        second = Handle(3)
+        log("inner", len(first), second.name)
+        return y + 1
+
+    x = inner(x)
+    log("after")
+    return x
+
+
+@program
 def weak_reference(x):
     p = Plain()
     ref = weakref.ref(p)

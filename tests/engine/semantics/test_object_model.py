@@ -355,11 +355,64 @@ def identities_as_keys():
     )
 
 
+class Once(type):
+    made = {}
+    limit = 3
+
+    @staticmethod
+    def doubled(number):
+        return number * 2
+
+    @classmethod
+    def kind(mcs):
+        return mcs.__name__
+
+    def __call__(cls, *args):
+        if cls not in cls.made:
+            cls.made[cls] = super().__call__(*args)
+        return cls.made[cls]
+
+
+class Single(metaclass=Once):
+    def __init__(self, number=0):
+        self.number = number
+
+
+class Marking(type):
+    def __call__(cls, *args, **named):
+        made = super().__call__(*args, **named)
+        made.marked = cls.__name__
+        return made
+
+
+class Marked(metaclass=Marking):
+    def __init__(self, one, *, two=2):
+        self.sum = one + two
+
+
+def made_by_metaclasses_that_call():
+    one, other = Marked(1), Marked(3, two=4)
+    same = Single(3) is Single(4) is Once.made[Single]
+    refused = tried(Marked)
+    return one.marked, one.sum, other.sum, same, Single().number, refused, type.__call__(Single, 9).number
+
+
+def attributes_of_metaclasses():
+    return (
+        Single.limit,
+        Single.doubled(4),
+        Single.kind(),
+        Single.made is Once.made,
+        tried(lambda: Single(1).limit),
+    )
+
+
 PROGRAMS = (
     claimed_classes, classes_of_callables, class_asked_once, excess_arguments, another_class_made, hooks_that_are_descriptors, fallbacks,
     items_as_attributes, names_of_errors, supers_kept, names_of_bound_methods, namespaces, lengths,
     texts_that_are_none, numbers_in_order, rounding, numbers_from_buffers, written_types,
-    getters_named_like_members, made_by_a_generator, identities_as_keys,
+    getters_named_like_members, made_by_a_generator, identities_as_keys, made_by_metaclasses_that_call,
+    attributes_of_metaclasses,
 )  # fmt: skip
 
 
