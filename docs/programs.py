@@ -23,7 +23,6 @@ import dynacheck
 import torch
 from dynacheck import reasons
 from dynacheck.translate import translate
-from torch._higher_order_ops import while_loop
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
@@ -371,11 +370,21 @@ def escaped_value():
 
 @_gives(reasons.FUNCTION_FORM)
 def function_form():
+    class Doubles(torch.autograd.Function):
+        @staticmethod
+        def forward(context, v):
+            context.mark_dirty(v)
+            return v.mul_(2)
+
+        @staticmethod
+        def backward(context, grad):
+            return grad * 2
+
     @compiled
     def f(x):
-        return while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (0, x))
+        return Doubles.apply(x + 1)
 
-    f(x)
+    f(x.clone().requires_grad_())
 
 
 @_gives(reasons.PYTHON_RESULT)

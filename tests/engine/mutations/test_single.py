@@ -641,6 +641,13 @@ def told(fn, args):
         return type(error).__name__, str(error)
 
 
+@pytest.fixture(autouse=True)
+def modules_as_before():
+    yield
+    for name in [name for name in sys.modules if name.startswith("changing")]:
+        del sys.modules[name]
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_a_change_is_noticed(name):
     results = []

@@ -96,7 +96,7 @@ class Somebody:
 
 
 SOMEBODY = Somebody()
-W = torch.nn.Parameter(torch.ones(1))
+SOMEBODY.weight = torch.nn.Parameter(torch.ones(1))
 SCOPE = {**globals()}
 exec("import bisect, collections, copy, functools, heapq, inspect, itertools", SCOPE)
 exec("import fnmatch, operator, os, pathlib, re, statistics, sys, types, urllib.parse, uuid", SCOPE)
@@ -106,12 +106,12 @@ ROWS = (
     ("class_of_a_function", "given.__class__.__name__", 0, 1),
     (
         "name_of_parameter_compared",
-        "(torch.nn.Parameter.__name__ == 'a', type(W).__module__ in ('a', 'b'))",
+        "(torch.nn.Parameter.__name__ == 'a', type(SOMEBODY.weight).__module__ in ('a', 'b'))",
         0,
         1,
     ),
     ("name_of_parameter_formatted", "f'{torch.nn.Parameter.__name__}'", 0, 1),
-    ("name_of_parameter_looked_into", "type(W).__module__.startswith('torchao.')", 1, 1),
+    ("name_of_parameter_looked_into", "type(SOMEBODY.weight).__module__.startswith('torchao.')", 1, 1),
     ("length_of_name_of_parameter", "len(torch.nn.Buffer.__qualname__)", 1, 0),
     ("character_in_name_of_parameter", "'a' in torch.nn.Parameter.__name__", 1, 0),
     ("class_of_a_super", "super(Somebody, SOMEBODY).__class__.__name__", 0, 1),

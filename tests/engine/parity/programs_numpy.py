@@ -176,7 +176,7 @@ def _float(name, text):
         graphs=graphs,
         breaks=breaks,
         recompiles=2 if varies else 1,
-        entries=3 if varies else 2,
+        entries=graphs,
     )
     def _():
         space = {"np": np}
