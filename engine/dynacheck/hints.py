@@ -125,8 +125,9 @@ def hint_for(change: ChangeRow, others: Sequence[ChangeRow] = ()) -> str:
         return "give it on every call, e.g. as None"
     if change.kind == "identity" and change.path.startswith("L['___stack"):
         return "taken before a graph break, it is another object on every call: compute what it gets first"
-    if change.kind == "identity" and change.then != str(change.now).removeprefix("another "):
-        return _EACH  # another function or class
+    if change.kind == "identity" and isinstance(change.then, str):
+        if change.then != str(change.now).removeprefix("another "):
+            return _EACH  # another function or class
     if change.kind == "expression" and re.fullmatch(
         r"\S+\.size\(\)\[\d+\] == \S+\.size\(\)\[\d+\]", str(change.then)
     ):
