@@ -178,14 +178,11 @@ def unknown_attribute():
 
 @_gives(reasons.UNKNOWN_OPERATION)
 def unknown_operation():
-    class Config:
-        pass
-
     @compiled
-    def f(x, config):
-        return x + 1, repr(config)
+    def f(x, items):
+        return x + next(items)
 
-    f(x, Config())
+    f(x, iter([1, 2, 3]))
 
 
 @_gives(reasons.UNKNOWN_OPCODE)

@@ -230,8 +230,8 @@ BREAK_IN_WITH = Reason(
     "move the breaking operation out of the with block", "graph break under GenericContextWrappingVariable",
 )  # fmt: skip
 BREAK_NOT_RESUMABLE = Reason(
-    "DC205", "break that can't be resumed", "The frame can't be split here: {why}.",
-    "", "cannot resume",
+    "DC205", "frame that can't be left or split", "The frame can't be left or split here: {why}.",
+    "make a list of what is iterated lazily", "Reconstruction failure",
 )  # fmt: skip
 TOO_DEEP = Reason(
     "DC207", "too deep to translate", "Interpreting the frame needs more of Python's stack than is left.",

@@ -83,6 +83,11 @@ class DecodedCode:
         return any(i.opname in ("PUSH_EXC_INFO", "SEND") for i in self.instructions)
 
     @cached_property
+    def loops(self) -> bool:
+        """Whether the code jumps back."""
+        return any("BACKWARD" in i.opname for i in self.instructions)
+
+    @cached_property
     def nargs(self) -> int:
         """Number of argument slots: positional, keyword-only, `*args`, `**kwargs`."""
         code = self.code

@@ -33,6 +33,7 @@ from dynacheck.variables.iterators import (
     ZipIterator,
     is_iterator,
 )
+from dynacheck.variables.listing import listed
 from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.results import fold, python_value
 from dynacheck.variables.sequences import ListVariable, TupleVariable, sort
@@ -218,14 +219,14 @@ def _hashable(tx: Tracer, obj: Arg) -> Any:
         return types.MethodType(_hashable(tx, obj.function), _hashable(tx, obj.owner))
     if isinstance(obj, ObjectVariable):
         return obj.value
-    kept = _kept(tx, obj) if type_lookup(obj.get_type(), "__hash__") in _BY_IDENTITY else ABSENT
-    return python_value(tx, obj) if kept is ABSENT else kept
+    found = kept(tx, obj) if type_lookup(obj.get_type(), "__hash__") in _BY_IDENTITY else ABSENT
+    return python_value(tx, obj) if found is ABSENT else found
 
 
 _BY_IDENTITY: Final = (object.__hash__, type.__hash__, types.FunctionType.__hash__)
 
 
-def _kept(tx: Tracer, obj: Arg) -> Any:
+def kept(tx: Tracer, obj: Arg) -> Any:
     """An object from before the frame, the same one in every run by a guard; ABSENT if it can't be held to that."""
     value = None if obj.node is None else obj.node.peek()
     if obj.node is None or not type(value).__weakrefoffset__ or type(value) is types.MethodType:
@@ -241,8 +242,8 @@ def identity(tx: Tracer, obj: Arg, /) -> VariableTracker:
         if value is not None and type(value) is not bool:
             return tx.break_(UNKNOWN_CALL, what=f"id() of {obj.describe()}")
         return tx.constant(id(value))
-    kept = _kept(tx, obj)
-    return IdentityVariable(obj) if kept is ABSENT else tx.constant(id(kept))
+    found = kept(tx, obj)
+    return IdentityVariable(obj) if found is ABSENT else tx.constant(id(found))
 
 
 # -- truth and iteration
@@ -337,7 +338,7 @@ def sorted_list(
     tx: Tracer, iterable: Arg, /, *, key: Arg | None = None, reverse: Arg | None = None
 ) -> VariableTracker:
     backwards = reverse is not None and bool(integer(tx, reverse))
-    return ListVariable(sort(tx, abstract.iterate(tx, iterable), key, backwards))
+    return ListVariable(sort(tx, listed(tx, iterable), key, backwards))
 
 
 # -- attributes and classes

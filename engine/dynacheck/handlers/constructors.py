@@ -19,6 +19,7 @@ from dynacheck.variables.coerce import integer
 from dynacheck.variables.defaultdicts import DefaultDictVariable
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.handing_on import typed
+from dynacheck.variables.listing import listed
 from dynacheck.variables.made_classes import make_class
 from dynacheck.variables.mappings import DictVariable, OrderedDictVariable
 from dynacheck.variables.methods import BuiltinObject
@@ -56,7 +57,7 @@ def make_tuple(tx: Tracer, values: Arg | None = None, /) -> VariableTracker:
         return TupleVariable([])
     if values.get_type() is tuple:
         return values
-    return TupleVariable(abstract.iterate(tx, values))
+    return TupleVariable(listed(tx, values))
 
 
 @handles(tuple.__new__)
@@ -66,7 +67,7 @@ def new_tuple(tx: Tracer, cls: Arg, values: Arg | None = None, /) -> VariableTra
         return make_tuple(tx, values) if values is not None else TupleVariable([])
     if kind is None or is_structseq(kind) or (hasattr(kind, "_fields") and not keeps_slots(kind)):
         return None
-    items = [] if values is None else abstract.iterate(tx, values)
+    items = [] if values is None else listed(tx, values)
     if hasattr(kind, "_fields"):
         return NamedTupleVariable(kind, items, cls)
     return _derived(cls, tuple, TupleVariable(items))
@@ -93,7 +94,7 @@ def new_frozen_set(tx: Tracer, cls: Arg, values: Arg | None = None, /) -> Variab
 
 @handles(torch.Size)
 def make_size(tx: Tracer, values: Arg | None = None, /) -> VariableTracker:
-    items = [] if values is None else abstract.iterate(tx, values)
+    items = [] if values is None else listed(tx, values)
     for item in items:
         if not abstract.has(tx, item.realize(tx), "__index__"):
             name = abstract.name_of(item.realize(tx))

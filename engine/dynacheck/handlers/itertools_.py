@@ -11,7 +11,15 @@ from dynacheck.handlers.registry import handles
 from dynacheck.variables import abstract
 from dynacheck.variables.base import ObservedException, Tracer, VariableTracker
 from dynacheck.variables.coerce import integer, natively
-from dynacheck.variables.iterators import FilterIterator, NativeIterator, StepsIterator, TeeIterator, TeeTrunk
+from dynacheck.variables.iterators import FilterIterator, NativeIterator
+from dynacheck.variables.itertools_iterators import (
+    CountIterator,
+    RepeatIterator,
+    StepsIterator,
+    TeeIterator,
+    TeeTrunk,
+)
+from dynacheck.variables.listing import listed
 
 Arg = VariableTracker
 Steps = Iterator[VariableTracker]
@@ -65,16 +73,16 @@ def _combine(
 
 def _product(tx: Tracer, *iterables: Arg, repeat: Arg | None = None) -> list[Any]:
     times = 1 if repeat is None else integer(tx, repeat)
-    return [*[abstract.iterate(tx, i) for i in iterables], times]
+    return [*[listed(tx, i) for i in iterables], times]
 
 
 def _permutations(tx: Tracer, iterable: Arg, r: Arg | None = None) -> list[Any]:
     size = None if r is None or abstract.is_none(tx, r) else integer(tx, r)
-    return [abstract.iterate(tx, iterable), size]
+    return [listed(tx, iterable), size]
 
 
 def _combinations(tx: Tracer, iterable: Arg, r: Arg) -> list[Any]:
-    return [abstract.iterate(tx, iterable), integer(tx, r)]
+    return [listed(tx, iterable), integer(tx, r)]
 
 
 _combine(
@@ -130,21 +138,12 @@ def count(tx: Tracer, start: Arg | None = None, step: Arg | None = None) -> Vari
     counts = by.is_constant() and isinstance(by.as_constant(tx), int) and by.as_constant(tx) == 1
     if counts and first.get_type() is bool:  # counted in C, as the int it is
         first = tx.constant(integer(tx, first) + 0)
-    return StepsIterator(itertools.count, _count(tx, first, by), [first, by])
-
-
-def _count(tx: Tracer, value: Arg, step: Arg) -> Steps:
-    while True:
-        yield value
-        value = abstract.binary(tx, "+", value, step)
+    return CountIterator(first, by)
 
 
 @handles(itertools.repeat)
 def repeat(tx: Tracer, object: Arg, times: Arg | None = None) -> VariableTracker:
-    if times is None:
-        return StepsIterator(itertools.repeat, itertools.repeat(object), [object])
-    number = max(0, integer(tx, times))
-    return StepsIterator(itertools.repeat, itertools.repeat(object, number), [object, times])
+    return RepeatIterator(object, None if times is None else max(0, integer(tx, times)))
 
 
 @handles(itertools.cycle)
@@ -158,14 +157,7 @@ def zip_longest(tx: Tracer, *iterables: Arg, fillvalue: Arg | None = None) -> Va
     filler = tx.constant(None) if fillvalue is None else fillvalue
     sources = [abstract.get_iter(tx, i) for i in iterables]
     native = itertools.zip_longest(*[_Items(tx, s) for s in sources], fillvalue=filler)
-    steps = _tuples(tx, native)
-    if fillvalue is None:
-        return StepsIterator(itertools.zip_longest, steps, sources)
-    return StepsIterator(itertools.zip_longest, steps, [filler, *sources], _zip_longest_filled)
-
-
-def _zip_longest_filled(filler: Any, *iterables: Any) -> Any:
-    return itertools.zip_longest(*iterables, fillvalue=filler)
+    return StepsIterator(itertools.zip_longest, _tuples(tx, native), [filler, *sources])
 
 
 @handles(itertools.accumulate)
@@ -179,9 +171,8 @@ def accumulate(
     def combine(total: Arg, item: Arg) -> VariableTracker:
         return abstract.binary(tx, "+", total, item) if step is None else tx.call(step, [total, item])
 
-    rebuilt = [source] if first is None and step is None else [source, step or tx.constant(None)]
     steps = itertools.accumulate(_Items(tx, source), combine, initial=first)
-    return StepsIterator(itertools.accumulate, steps, rebuilt)
+    return StepsIterator(itertools.accumulate, steps, [source, *(a for a in (step, first) if a is not None)])
 
 
 @handles(itertools.starmap)
@@ -258,12 +249,11 @@ def groupby(tx: Tracer, iterable: Arg, *by_position: Arg, key: Arg | None = None
         return _Key(tx, item if function is None else tx.call(function, [item]))
 
     def pair(found: tuple[_Key, Steps]) -> VariableTracker:
-        group = StepsIterator(_GROUPER, found[1], [])
-        group.begun = True  # a group is what its groupby stands at: it can't be made again
-        return tx.tuple_of([found[0].value, group])
+        return tx.tuple_of([found[0].value, StepsIterator(_GROUPER, found[1], [])])
 
     steps = _each(pair, itertools.groupby(_Items(tx, source), key_of))
-    return StepsIterator(itertools.groupby, steps, [source] if function is None else [source, function])
+    arguments = [source] if function is None else [source, function]
+    return StepsIterator(itertools.groupby, steps, arguments, again=True)
 
 
 _GROUPER: Final[type] = type(next(itertools.groupby([0]))[1])

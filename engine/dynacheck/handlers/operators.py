@@ -162,7 +162,9 @@ def length_hint(obj: Any, default: int = 0, /) -> int:
     with contextlib.suppress(TypeError):
         return len(obj)
     hint = getattr(type(obj), "__length_hint__", None)
-    found = NotImplemented if hint is None else hint(obj)
+    found = NotImplemented
+    with contextlib.suppress(TypeError):
+        found = NotImplemented if hint is None else hint(obj)
     if found is NotImplemented:
         return default
     if not isinstance(found, int):

@@ -8,6 +8,7 @@ import contextlib
 import inspect
 import operator
 import os
+import platform
 import re
 import struct
 import types
@@ -34,6 +35,7 @@ Arg = VariableTracker
 folds(re.match, re.search, re.fullmatch, re.split, re.findall, re.escape, re.compile)
 folds(struct.pack, struct.unpack, struct.calcsize)
 folds(os.fspath)
+folds(platform.system, platform.machine, platform.release, platform.version, platform.processor)
 
 
 def _substitutes(name: str) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynacheck.handlers.builtins import kept
 from dynacheck.handlers.registry import handles
+from dynacheck.sources import ABSENT, Converted
+from dynacheck.variables import abstract
 from dynacheck.variables.base import VariableTracker
 from dynacheck.variables.classes import ClassVariable, SuperVariable, claimed_class
 from dynacheck.variables.functions import ObjectVariable
+from dynacheck.variables.sequences import ListVariable
 
 
 @handles(super)
@@ -53,3 +57,32 @@ def object_new(
         tx.refuse_excess(cls.value, "__new__", "__init__")
     made: VariableTracker = tx.new_instance(cls)
     return made
+
+
+@handles(object.__repr__)
+def object_repr(tx: Any, obj: VariableTracker) -> VariableTracker | None:
+    """`object.__repr__(obj)`, which has the object's address: of one from before the frame."""
+    found = kept(tx, obj)
+    made: VariableTracker | None = None if found is ABSENT else tx.constant(object.__repr__(found))
+    return made
+
+
+@handles(object.__hash__)
+def object_hash(tx: Any, obj: VariableTracker) -> VariableTracker | None:
+    """`object.__hash__(obj)`."""
+    found = kept(tx, obj)
+    made: VariableTracker | None = None if found is ABSENT else tx.constant(object.__hash__(found))
+    return made
+
+
+def _subclasses(cls: type) -> tuple[type, ...]:
+    return tuple(type.__subclasses__(cls))
+
+
+@handles(type.__subclasses__)
+def subclasses(tx: Any, cls: VariableTracker) -> VariableTracker | None:
+    """`cls.__subclasses__()`: those that the class has now."""
+    if not isinstance(cls, ClassVariable):
+        return None
+    found = tx.class_node(cls.value).child(Converted(_subclasses, "___subclasses"))
+    return ListVariable(abstract.iterate(tx, tx.wrap(found)))

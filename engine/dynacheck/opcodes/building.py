@@ -8,7 +8,7 @@ from typing import Any
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.calls import function_text
 from dynacheck.opcodes.table import Machine, opcode
-from dynacheck.variables import abstract
+from dynacheck.variables import abstract, listing
 from dynacheck.variables.base import VariableTracker
 from dynacheck.variables.mappings import DictVariable, pairs_of
 from dynacheck.variables.sequences import ListVariable, TupleVariable
@@ -142,12 +142,12 @@ def _by_arg(count: Callable[[int], int]) -> Callable[[Instruction], int]:
 
 @opcode("UNPACK_SEQUENCE", leaves=_by_arg(lambda n: n))
 def unpack_sequence(tx: Machine, inst: Instruction) -> None:
-    for item in reversed(abstract.unpack(tx, tx.pop(), inst.arg)):
+    for item in reversed(listing.unpack(tx, tx.pop(), inst.arg)):
         tx.push(item)
 
 
 @opcode("UNPACK_EX", leaves=_by_arg(lambda n: (n & 0xFF) + (n >> 8) + 1))
 def unpack_ex(tx: Machine, inst: Instruction) -> None:
-    head, rest, tail = abstract.unpack_ex(tx, tx.pop(), inst.arg & 0xFF, inst.arg >> 8)
+    head, rest, tail = listing.unpack_ex(tx, tx.pop(), inst.arg & 0xFF, inst.arg >> 8)
     for item in reversed([*head, ListVariable(rest), *tail]):
         tx.push(item)

@@ -8,6 +8,7 @@ from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.table import NULL, Machine, opcode
 from dynacheck.variables import abstract
 from dynacheck.variables.base import ObservedException, VariableTracker
+from dynacheck.variables.listing import listed
 from dynacheck.variables.mappings import pairs_of
 
 
@@ -81,7 +82,7 @@ def _starred(tx: Machine, fn: VariableTracker, values: VariableTracker) -> list[
     if not abstract.is_iterable(tx, given):
         name = abstract.name_of(given)
         tx.raise_(TypeError, f"{function_text(tx, fn)} argument after * must be an iterable, not {name}")
-    return abstract.iterate(tx, given)
+    return listed(tx, given)
 
 
 def _keywords(tx: Machine, fn: VariableTracker, values: VariableTracker) -> dict[str, VariableTracker]:

@@ -25,7 +25,7 @@ from dynacheck.translate.resume import (
 )
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.variables.base import GraphBreak, VariableTracker
-from dynacheck.variables.carried import is_carried
+from dynacheck.variables.carried import holds_carried, names_written
 from dynacheck.variables.contexts import ContextVariable
 from dynacheck.variables.finalizers import watched
 from dynacheck.variables.namespaces import LOCALS
@@ -312,8 +312,12 @@ class Split:
         live = {*liveness(frame.code).locals(index), *self.held}
         kept = tuple(n for n in names if n in live)
         blocks = tuple(sorted(exits))
-        carried: list[str | int] = [i for i, value in enumerate(lower) if is_carried(frame, value)]
-        carried += [name for name in kept if is_carried(frame, frame.locals[name])]
+        carried: list[str | int] = [
+            i for i, value in enumerate(lower) if value is not NULL and holds_carried(frame, [value])
+        ]
+        carried += [name for name in kept if holds_carried(frame, [frame.locals[name]])]
+        carried += [name for name, cell in frame.cells.items() if holds_carried(frame, [cell])]
+        carried += dict.fromkeys(names_written(frame, frame.attempt.effects.items()))
         layout = ResumeLayout(depth, kept, nulls, blocks, tuple(carried))
         resume = resume_code(frame.code, index, layout)
         enters = []

@@ -39,7 +39,7 @@ class ResumeLayout:
     blocks: tuple[int, ...] = ()
     """Stack positions of the exits of `with` blocks to enter again, outermost first."""
     carried: tuple[str | int, ...] = ()
-    """Locals, by name, and stack positions that hold iterators whose place is known."""
+    """Names, and stack positions, that lead to iterators whose place is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Origin:
     depth: int = 0
     """Stack depth there."""
     carried: frozenset[str] = frozenset()
-    """Arguments that hold iterators whose place was known where the frame was split."""
+    """Names that lead to iterators whose place was known where the frame was split."""
 
     @property
     def code(self) -> CodeType | None:

@@ -217,7 +217,10 @@ def _finished(
             Split(frame, inst, broke, codegen).emit()
     except CantRebuild as error:
         reason = reasons.BREAK_NOT_RESUMABLE
-        raise SkipFrame(reason, reason.message(why=str(error)), frame.stack_lines(), broke) from error
+        if broke is None:  # what can't be rebuilt leaves the frame
+            broke = GraphBreak(reason, why=error)
+            broke.stack = frame.stack_lines()
+        raise SkipFrame(reason, reason.message(why=error), frame.stack_lines(), broke) from error
     code, graph, capture = codegen.finish(_collecting(request.compile_graph, collecting))
     inputs = [spec.node for spec in graph.inputs if spec.what == "tensor"]
     if len(inputs) > 1:

@@ -409,53 +409,6 @@ def iterate(tx: Tracer, v: VariableTracker) -> list[VariableTracker]:
     return items
 
 
-def _unpack_iter(tx: Tracer, v: VariableTracker) -> VariableTracker:
-    value = v.realize(tx)
-    if not is_iterable(tx, value):
-        tx.raise_(TypeError, f"cannot unpack non-iterable {name_of(value)} object")
-    return get_iter(tx, value)
-
-
-def _take(tx: Tracer, iterator: VariableTracker, n: int, expected: str) -> list[VariableTracker]:
-    items: list[VariableTracker] = []
-    while len(items) < n:
-        item = iternext(tx, iterator)
-        if item is None:
-            tx.raise_(ValueError, f"not enough values to unpack (expected {expected}, got {len(items)})")
-        items.append(item)
-    return items
-
-
-def unpack(tx: Tracer, v: VariableTracker, n: int) -> list[VariableTracker]:
-    """The n items of `a, b, … = v`; ValueError in the program when there are more or fewer."""
-    iterator = _unpack_iter(tx, v)
-    items = _take(tx, iterator, n, str(n))
-    if iternext(tx, iterator) is not None:
-        got = ""
-        value = v.realize(tx)
-        if PY314 and value.get_type() in (list, tuple, dict):
-            got = f", got {constant_of(tx, length(tx, value), 'len()')}"
-        tx.raise_(ValueError, f"too many values to unpack (expected {n}{got})")
-    return items
-
-
-def unpack_ex(
-    tx: Tracer, v: VariableTracker, before: int, after: int
-) -> tuple[list[VariableTracker], list[VariableTracker], list[VariableTracker]]:
-    """The items of `a, …, *rest, z, … = v`: those before the star, the rest, those after."""
-    iterator = _unpack_iter(tx, v)
-    least = f"at least {before + after}"
-    head = _take(tx, iterator, before, least if after or before else "0")
-    rest: list[VariableTracker] = []
-    while (item := iternext(tx, iterator)) is not None:
-        rest.append(item)
-    if len(rest) < after:
-        got = before + len(rest)
-        tx.raise_(ValueError, f"not enough values to unpack (expected {least}, got {got})")
-    split = len(rest) - after
-    return head, rest[:split], rest[split:]
-
-
 # -- containers
 
 

@@ -1,40 +1,71 @@
-"""Iterators that a graph break carries over: what goes on behind it reads where they are, and puts them further on.
+"""Iterators whose place is read where a frame begins: what goes on there puts them further on.
 
-Other iterators that existed before the frame aren't modelled, as with torch: to assume where they are would make an
-entry for each place.
+Those over tuples and ranges and those that count are assumed to be where they are, wherever they were made: as with
+torch, each place has an entry. Others are only if a break before the frame has carried them over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+import gc
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
+
+import torch
 
 from dynacheck.guards import TypeIs
 from dynacheck.guards.objects import ValueIs
-from dynacheck.sources import Converted, Item, Local, Node
+from dynacheck.sources import Converted, Item, Node
 from dynacheck.variables import abstract
-from dynacheck.variables.base import LazyVariable, Rebuilder, Tracer, VariableTracker
-from dynacheck.variables.iterators import IndexIterator
+from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.iterators import EnumerateIterator, IndexIterator
+from dynacheck.variables.itertools_iterators import CountIterator, take
+from dynacheck.variables.walk import reachable
 
 CARRIED: Final = "iterators carried over the break before the frame"
-"""Key of a tracer's state: names of the arguments that hold them."""
+"""Key of a tracer's state: the names that lead to them."""
 
 _SAMPLES: Final[tuple[Any, ...]] = ([], (), "", "\u1234", b"", range(0))
 FORWARD: Final = tuple({type(iter(sample)): None for sample in _SAMPLES})
 BACKWARD: Final[type] = type(reversed([]))
+_RANGE: Final[type] = type(iter(range(0)))
+_ANYWHERE: Final = (type(iter(())), _RANGE)
+_LEAVES: Final = (int, float, str, bytes, bool, complex, type(None), torch.Tensor, torch.nn.Parameter)
+
+
+def _name(node: Node) -> str:
+    """The name in the frame that leads to a value."""
+    while node.parent is not None:
+        node = node.parent
+    return getattr(node.accessor, "name", "")
 
 
 def _came_over(tx: Tracer, node: Node) -> bool:
-    return isinstance(node.accessor, Local) and node.accessor.name in tx.state.get(CARRIED, ())
+    return _name(node) in tx.state.get(CARRIED, ())
 
 
-def is_carried(tx: Tracer, value: VariableTracker) -> bool:
-    """Whether a value is an iterator whose place can be read behind a break."""
-    if isinstance(value, LazyVariable):
-        if value.real is None:
-            return _came_over(tx, value.node)
-        value = value.real
-    return isinstance(value, IndexIterator) and value.kind in (*FORWARD, BACKWARD)
+def holds_carried(tx: Tracer, values: Iterable[VariableTracker]) -> bool:
+    """Whether values are, or hold, iterators whose place can be read behind a break."""
+    for value in reachable(values):
+        if isinstance(value, IndexIterator) and value.kind in (*FORWARD, BACKWARD):
+            return True
+        if isinstance(value, EnumerateIterator) and value.rest() is not None:
+            return True
+        if value.node is not None and value.get_type() not in _LEAVES and _came_over(tx, value.node):
+            return True
+    return False
+
+
+def names_written(tx: Tracer, effects: Iterable[Any]) -> Iterator[str]:
+    """The names that lead to objects from before in which iterators were put."""
+    for item in effects:
+        if holds_carried(tx, item.children()):
+            if isinstance(item, VariableTracker):
+                if item.node is not None:
+                    yield _name(item.node)
+            else:
+                yield from getattr(item, "names", ())
 
 
 def place_of(iterator: Any) -> tuple[Any, int]:
@@ -55,7 +86,7 @@ def move(iterator: Iterator[Any], index: int, taken: int) -> None:
         taken: how many items it has yielded in the frame.
     """
     plain: Any = iterator
-    if type(iterator) is type(iter(range(0))):
+    if type(iterator) is _RANGE:
         for _ in range(taken):
             next(iterator)
     elif index != -2:
@@ -79,8 +110,8 @@ class CarriedIterator(IndexIterator):
 
     @staticmethod
     def wrap(tx: Tracer, node: Node, value: Any) -> VariableTracker | None:
-        """The tracker of an iterator that a break before the frame has carried over; None for any other."""
-        if not _came_over(tx, node):
+        """The tracker of an iterator whose place is read; None for any other."""
+        if type(value) not in _ANYWHERE and not _came_over(tx, node):
             return None
         tx.guard(node, TypeIs(type(value)))
         place = node.child(Converted(place_of, "___place_of"))
@@ -108,3 +139,68 @@ class CarriedIterator(IndexIterator):
 
     def children(self) -> Sequence[VariableTracker]:
         return ()
+
+
+def enumerated_at(iterator: Any) -> tuple[Any, int, int] | None:
+    """Where an enumerate is that rewritten code made over a tuple, and its count; None for others (used by guards)."""
+    inner, count = iterator.__reduce__()[1]
+    return (*place_of(inner), count) if type(inner) in _ANYWHERE else None
+
+
+class CarriedEnumerate(EnumerateIterator):
+    """An enumerate that a break before the frame has carried over."""
+
+    __slots__ = ("taken",)
+
+    def __init__(self, node: Node, source: VariableTracker, count: VariableTracker) -> None:
+        super().__init__(source, count)
+        self.node = node
+        self.taken = 0
+
+    @staticmethod
+    def wrap(tx: Tracer, node: Node, value: Any) -> VariableTracker | None:
+        """The tracker of one; None for any other enumerate."""
+        place = node.child(Converted(enumerated_at, "___enumerated_at"))
+        found = enumerated_at(value)
+        if found is None or not _came_over(tx, node):
+            return None
+        tx.guard(node, TypeIs(enumerate))
+        for i in (1, 2):
+            tx.guard(place.child(Item(i)), ValueIs(found[i]))
+        items = tx.wrap(place.child(Item(0))).realize(tx)
+        rest = tx.tuple_of([] if abstract.is_none(tx, items) else abstract.iterate(tx, items)[found[1] :])
+        return CarriedEnumerate(node, IndexIterator(rest, type(iter(()))), tx.constant(found[2]))
+
+    def tp_iternext(self, tx: Tracer) -> VariableTracker | None:
+        tx.mutated(self)
+        item = super().tp_iternext(tx)
+        self.taken += 1
+        return item
+
+    def write_back(self, to: Rebuilder) -> None:
+        to.call_helper(take, lambda: to.load(self), lambda: to.load_const(self.taken))
+        to.pop()
+
+
+def count_at(counting: Any) -> tuple[Any, ...] | None:
+    """The next number of an `itertools.count` and its step; None if they aren't plain numbers (used by guards)."""
+    if not all(type(held) in (int, float) for held in gc.get_referents(counting)):
+        return None
+    try:
+        found = ast.literal_eval(repr(counting)[len("count") :])
+    except ValueError:  # nan, inf
+        return None
+    return found if isinstance(found, tuple) else (found, 1)
+
+
+def wrap_count(tx: Tracer, node: Node, value: itertools.count[Any]) -> VariableTracker | None:
+    """The tracker of one that counts with plain numbers; None for any other."""
+    place = node.child(Converted(count_at, "___count_at"))
+    found = count_at(value)
+    if found is None:
+        return None
+    tx.guard(node, TypeIs(itertools.count))
+    for i, number in enumerate(found):
+        tx.guard(place.child(Item(i)), ValueIs(number))
+    start, step = map(tx.constant, found)
+    return CountIterator(start, step, node)

@@ -10,7 +10,6 @@ from dynacheck.sources import TypeAttr, type_lookup
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 from dynacheck.variables.classes import ClassVariable
 from dynacheck.variables.coerce import natively
-from dynacheck.variables.iterators import NativeIterator
 from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.proxies import MappingProxyVariable
 from dynacheck.variables.results import fold, python_value
@@ -41,8 +40,7 @@ class EnumClassVariable(ClassVariable):
         return super().tp_getattro(tx, name)
 
     def tp_iter(self, tx: Tracer) -> VariableTracker:
-        members = self.members(tx)
-        return NativeIterator(tx.tuple_of(members), iter(members), lambda member: member, type(iter(())))
+        return tx.tuple_of(self.members(tx)).tp_iter(tx)
 
     def sq_length(self, tx: Tracer) -> VariableTracker:
         self._own(tx, "__len__", "len()")
@@ -69,8 +67,7 @@ class EnumClassVariable(ClassVariable):
         """`reversed()`."""
         if name != "__reversed__" or args or kwargs:
             self.unmodelled(tx, method=repr(name))
-        members = self.members(tx)[::-1]
-        return NativeIterator(tx.tuple_of(members), iter(members), lambda member: member, type(iter(())))
+        return tx.tuple_of(self.members(tx)[::-1]).tp_iter(tx)
 
 
 def is_enum_class(value: type) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import types
 import weakref
 from typing import Any, Final
@@ -20,7 +21,7 @@ from dynacheck.sources import instance_dict as raw_instance_dict
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.callables import CachedFunctionVariable, PartialVariable
-from dynacheck.variables.carried import BACKWARD, FORWARD, CarriedIterator
+from dynacheck.variables.carried import BACKWARD, FORWARD, CarriedEnumerate, CarriedIterator, wrap_count
 from dynacheck.variables.classes import SuperVariable
 from dynacheck.variables.contexts import (
     AttentionKernels,
@@ -141,6 +142,16 @@ def wrap_profiler_scope(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 @wraps(*FORWARD, BACKWARD)
 def wrap_iterator(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     return CarriedIterator.wrap(tx, node, value) or wrap_user_object(tx, node, value)
+
+
+@wraps(enumerate)
+def wrap_enumerate(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    return CarriedEnumerate.wrap(tx, node, value) or wrap_user_object(tx, node, value)
+
+
+@wraps(itertools.count)
+def wrap_counting(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    return wrap_count(tx, node, value) or wrap_user_object(tx, node, value)
 
 
 @wraps(weakref.ref)

@@ -100,6 +100,8 @@ class ObjectVariable(CallableVariable):
         sides = [abstract.python_object(v) for v in (left, right)]
         if op != "|" or not all(map(is_type_expression, sides)):
             return NOT_IMPLEMENTED
+        if any(map(_compares_itself, sides)):
+            self.unmodelled(tx, "| with classes that a metaclass compares")
         return TypeExpressionVariable(sides[0] | sides[1], operator.or_, (left, right))  # `int | None`
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
@@ -128,6 +130,16 @@ def is_type_expression(value: object) -> bool:
     if is_a(value, type):
         return type_lookup(kind, "__or__") is type.__dict__["__or__"]
     return kind in (NoneType, *WRITTEN_TYPES) or kind.__module__ == "typing"
+
+
+def _compares_itself(value: object) -> bool:
+    """Whether comparing a type expression, as `|` does, runs code of a metaclass."""
+    if is_a(value, type) and any(
+        isinstance(type_lookup(type(value), name), FunctionType) for name in ("__eq__", "__hash__")
+    ):
+        return True
+    inner = getattr(value, "__args__", ()) if type(value) in WRITTEN_TYPES else ()
+    return any(map(_compares_itself, inner))
 
 
 class TypeExpressionVariable(ObjectVariable):

@@ -6,6 +6,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, NoReturn, Protocol, TypeAlias
 
+from dynacheck.bytecode.decode import decode
 from dynacheck.reasons import FRAME_INSPECTION
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import CantRebuild, ObservedException, Rebuilder, Tracer, VariableTracker
@@ -200,8 +201,10 @@ class GeneratorVariable(IteratorVariable):
         return () if self.frame is None else self.frame.held()
 
     def reconstruct(self, to: Rebuilder) -> None:
-        if self.started or self.frame is None:
-            raise CantRebuild("a generator that has started")
+        if (
+            self.started or self.frame is None or decode(self.frame.code).loops
+        ):  # as torch, which runs it to its end
+            raise CantRebuild("a generator that has started, or has a loop")
         function, args, kwargs = self.frame.original_call()
         to.push_callable(lambda: to.load(function))
         for value in (*args, *kwargs.values()):

@@ -6,11 +6,12 @@ made in the frame gives a new iterator that yields the rest.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from dynacheck.sources import ABSENT, type_lookup
+from dynacheck.sources import ABSENT, DictAttr, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import CantRebuild, ObservedException, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.methods import BuiltinObject
@@ -164,7 +165,7 @@ class NativeIterator(IteratorVariable):
         iterator: a Python iterator that yields keys of `lookup`, or trackers when there is none.
         lookup: from what the iterator yields to the tracker.
         kind: the iterator's exact type.
-        again: makes one from the rebuilt container, in rewritten code; without it only what is left is rebuilt.
+        again: makes one from the rebuilt container, in rewritten code; without it none is rebuilt, as in torch.
         order: what is in the container now, in order: an iterator is rebuilt only if that didn't change under it.
     """
 
@@ -194,8 +195,7 @@ class NativeIterator(IteratorVariable):
         return self.kind
 
     def tp_iternext(self, tx: Tracer) -> VariableTracker | None:
-        if self.again is not None:
-            self.order()  # a picture of another object's data is brought up to date
+        self.order()  # a picture of another object's data is brought up to date
         try:
             found = next(self.iterator)
         except StopIteration:
@@ -207,20 +207,18 @@ class NativeIterator(IteratorVariable):
         return self.lookup(found)
 
     def reconstruct(self, to: Rebuilder) -> None:
-        again = self.again
-        if again is None:
-            push_rest(to, [self.lookup(found) for found in self.iterator])
-        else:
-            if not self.ended and self.order() != self.start:
-                raise CantRebuild(f"an iterator over a {self.container.describe()} that changed")
-            to.settle(getattr(self.container, "keeper", self.container))
-            taken = -1 if self.ended else self.taken
-            loads = (
-                lambda: to.load_const(again),
-                lambda: to.load(self.container),
-                lambda: to.load_const(taken),
-            )
-            to.call_helper(taken_from, *loads)
+        if self.again is None:
+            raise CantRebuild(f"a {self.kind.__name__}")
+        if not self.ended and self.order() != self.start:
+            raise CantRebuild(f"an iterator over a {self.container.describe()} that changed")
+        to.settle(getattr(self.container, "keeper", self.container))
+        taken = -1 if self.ended else self.taken
+        loads = (
+            lambda: to.load_const(self.again),
+            lambda: to.load(self.container),
+            lambda: to.load_const(taken),
+        )
+        to.call_helper(taken_from, *loads)
         to.remember(self)
 
     def children(self) -> Sequence[VariableTracker]:
@@ -234,17 +232,6 @@ def taken_from(again: Callable[[Any], Iterator[Any]], container: Any, taken: int
         if taken > 0:
             next(iterator)
     return iterator
-
-
-def push_rest(to: Rebuilder, rest: Sequence[VariableTracker]) -> None:
-    """Push an iterator over these items."""
-
-    def items() -> None:
-        for item in rest:
-            to.load(item)
-        to.build_tuple(len(rest))
-
-    to.call_helper(iter, items)
 
 
 class CallableIterator(IteratorVariable):
@@ -296,14 +283,14 @@ class DrawingIterator(IteratorVariable):
 
     def load_arguments(self, to: Rebuilder) -> list[Callable[[], None]]:
         """What pushes the arguments of the type."""
-        return [_loader(to, s) for s in self.sources]
+        return [loader(to, s) for s in self.sources]
 
     def reconstruct(self, to: Rebuilder) -> None:
         to.call_helper(self.get_type(), *self.load_arguments(to))
         to.remember(self)
 
 
-def _loader(to: Rebuilder, value: VariableTracker) -> Callable[[], None]:
+def loader(to: Rebuilder, value: VariableTracker) -> Callable[[], None]:
     return lambda: to.load(value)
 
 
@@ -372,8 +359,26 @@ class EnumerateIterator(DrawingIterator):
         self.count = abstract.binary(tx, "+", self.count, tx.constant(1))
         return pair
 
-    def load_arguments(self, to: Rebuilder) -> list[Callable[[], None]]:
-        return [*super().load_arguments(to), lambda: to.load(self.count)]
+    def reconstruct(self, to: Rebuilder) -> None:
+        rest = self.rest()
+        if rest is None:
+            raise CantRebuild("an enumerate")
+
+        def items() -> None:
+            for item in rest:
+                to.load(item)
+            to.build_tuple(len(rest))
+
+        to.call_helper(enumerate, items, lambda: to.load(self.count))
+        to.remember(self)
+
+    def rest(self) -> list[VariableTracker] | None:
+        """What is left of a module's children, which torch reads to their end too; None for others: they may change."""
+        source = self.sources[0]
+        node = source.container.node if isinstance(source, NativeIterator) else None
+        if not isinstance(source, NativeIterator) or node is None or node.accessor != DictAttr("_modules"):
+            return None
+        return [source.lookup(found) for found in copy.copy(source.iterator)]
 
     def children(self) -> Sequence[VariableTracker]:
         return (*self.sources, self.count)
@@ -460,120 +465,3 @@ class ReversedIterator(IndexIterator):
 def is_iterator(value: VariableTracker) -> bool:
     """Whether a value's type has `__next__`."""
     return type_lookup(value.get_type(), "__next__") is not ABSENT
-
-
-class StepsIterator(IteratorVariable):
-    """An iterator written as a Python generator of trackers: `itertools.islice`, `groupby`, ...
-
-    Args:
-        kind: its exact type.
-        steps: yields the items; draws from other iterators through the tracer.
-        arguments: what the type was called with (iterables as iterators), to rebuild one that has not begun.
-        make: makes it from the arguments, if the type itself doesn't.
-    """
-
-    __slots__ = ("arguments", "begun", "kind", "make", "steps")
-
-    def __init__(
-        self,
-        kind: Any,
-        steps: Iterator[VariableTracker],
-        arguments: Sequence[VariableTracker],
-        make: Callable[..., Any] | None = None,
-    ) -> None:
-        super().__init__()
-        self.kind = kind
-        self.steps = steps
-        self.arguments = list(arguments)
-        self.make = kind if make is None else make
-        self.begun = False
-
-    def get_type(self) -> type:
-        return self.kind  # type: ignore[no-any-return]
-
-    def tp_iternext(self, tx: Tracer) -> VariableTracker | None:
-        self.begun = True
-        return next(self.steps, None)
-
-    def children(self) -> Sequence[VariableTracker]:
-        return self.arguments
-
-    def reconstruct(self, to: Rebuilder) -> None:
-        if self.begun:
-            raise CantRebuild(f"a {self.kind.__qualname__} that has begun")
-        to.call_helper(self.make, *[_loader(to, a) for a in self.arguments])
-        to.remember(self)
-
-
-class TeeTrunk(IteratorVariable):
-    """What the iterators of one `itertools.tee` share: what they have drawn, and where from."""
-
-    __slots__ = ("drawing", "items", "source")
-    python_type: ClassVar[type] = type(itertools.tee([])[0])
-
-    def __init__(self, source: VariableTracker) -> None:
-        super().__init__()
-        self.source = source
-        self.items: list[VariableTracker] = []
-        self.drawing = False
-
-    def item(self, tx: Tracer, index: int) -> VariableTracker | None:
-        """The item at an index, of those that were drawn or the next."""
-        if index < len(self.items):
-            return self.items[index]
-        if self.drawing:
-            tx.raise_(RuntimeError, "cannot re-enter the tee iterator")
-        self.drawing = True
-        try:
-            item = abstract.iternext(tx, self.source)
-        finally:
-            self.drawing = False
-        if item is not None:
-            self.items.append(item)
-        return item
-
-    def children(self) -> Sequence[VariableTracker]:
-        return (*self.items, self.source)
-
-    def reconstruct(self, to: Rebuilder) -> None:
-        to.call_helper(_tee_of, _loader(to, self.source), *[_loader(to, item) for item in self.items])
-        to.remember(self)
-
-
-class TeeIterator(IteratorVariable):
-    """One of the iterators of `itertools.tee`."""
-
-    __slots__ = ("index", "trunk")
-    python_type: ClassVar[type] = TeeTrunk.python_type
-
-    def __init__(self, trunk: TeeTrunk, index: int = 0) -> None:
-        super().__init__()
-        self.trunk = trunk
-        self.index = index
-
-    def tp_iternext(self, tx: Tracer) -> VariableTracker | None:
-        item = self.trunk.item(tx, self.index)
-        self.index += item is not None
-        return item
-
-    def m___copy__(self, tx: Tracer) -> VariableTracker:
-        return TeeIterator(self.trunk, self.index)
-
-    def children(self) -> Sequence[VariableTracker]:
-        return (self.trunk,)
-
-    def reconstruct(self, to: Rebuilder) -> None:
-        to.call_helper(_tee_at, lambda: to.load(self.trunk), lambda: to.load_const(self.index))
-        to.remember(self)
-
-
-def _tee_of(source: Iterator[Any], *items: Any) -> Any:
-    make: Any = TeeTrunk.python_type
-    return make(itertools.chain(items, source) if items else source)
-
-
-def _tee_at(trunk: Any, index: int) -> Iterator[Any]:
-    found: Iterator[Any] = trunk.__copy__()
-    for _ in range(index):
-        next(found)
-    return found

@@ -18,7 +18,7 @@ from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, Variabl
 from dynacheck.variables.coerce import data, holds_itself, text
 from dynacheck.variables.iterators import NativeIterator
 from dynacheck.variables.methods import BuiltinObject, key_of, unhashable
-from dynacheck.variables.replay import AGAIN, add_items, clear, discard_key, store_item
+from dynacheck.variables.replay import BACKWARDS, add_items, clear, discard_key, store_item
 from dynacheck.variables.results import python_value
 from dynacheck.versions import PY312
 
@@ -244,7 +244,7 @@ class DictVariable(BuiltinObject):
             "items": lambda item: tx.tuple_of(list(item[1])),
         }[what]
         return NativeIterator(
-            self, natural, pick, kind, AGAIN[what, backwards], lambda: list(self.content(tx))
+            self, natural, pick, kind, BACKWARDS[what] if backwards else None, lambda: list(self.content(tx))
         )
 
     # -- methods

@@ -530,6 +530,8 @@ class UserObjectVariable(VariableTracker):
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:
         found = self._slot(tx, "__repr__")
+        if found is None and type_lookup(self.cls, "__repr__") is object.__repr__:
+            return tx.call(tx.object(object.__repr__), [self])
         if found is None:
             tx.break_(UNKNOWN_OPERATION, operation="repr()", what=self.describe())
         return _text(tx, found, "__repr__ returned non-string (type {})")

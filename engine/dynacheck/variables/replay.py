@@ -69,12 +69,9 @@ def replace_elements(target: set[Any], elements: set[Any]) -> None:
         set.add(target, element)
 
 
-AGAIN: Final[dict[tuple[str, bool], Callable[[Any], Iterator[Any]]]] = {
-    ("keys", False): lambda d: iter(_rule(d).keys(d)),
-    ("values", False): lambda d: iter(_rule(d).values(d)),
-    ("items", False): lambda d: iter(_rule(d).items(d)),
-    ("keys", True): lambda d: reversed(_rule(d).keys(d)),
-    ("values", True): lambda d: reversed(_rule(d).values(d)),
-    ("items", True): lambda d: reversed(_rule(d).items(d)),
+BACKWARDS: Final[dict[str, Callable[[Any], Iterator[Any]]]] = {
+    "keys": lambda d: reversed(_rule(d).keys(d)),
+    "values": lambda d: reversed(_rule(d).values(d)),
+    "items": lambda d: reversed(_rule(d).items(d)),
 }
-"""Iterators over a dict, by what they yield and whether backwards (used by rewritten code)."""
+"""Reversed iterators over a dict, by what they yield (used by rewritten code); others aren't rebuilt, as in torch."""

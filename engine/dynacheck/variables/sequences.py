@@ -16,6 +16,7 @@ from dynacheck.variables.abstract import equal
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import data, holds_itself, integer, is_integer, natively, text
 from dynacheck.variables.iterators import IndexIterator
+from dynacheck.variables.listing import items_of, listed
 from dynacheck.variables.members import bind_member
 from dynacheck.variables.methods import BuiltinObject, unhashable
 from dynacheck.variables.replay import refill, replace_items
@@ -238,7 +239,7 @@ class ListVariable(SequenceVariable):
                 TypeError,
                 "must assign iterable to extended slice" if extended else "can only assign an iterable",
             )
-        return list(abstract.iterate(tx, value))
+        return listed(tx, abstract.get_iter(tx, value))
 
     def nb_inplace(self, tx: Tracer, op: str, right: VariableTracker) -> VariableTracker | object:
         if op == "+":
@@ -264,9 +265,9 @@ class ListVariable(SequenceVariable):
             new = list(values.items(tx))
             self.change(tx).extend(new)
             return
-        iterator = abstract.get_iter(tx, values)
+        found = items_of(tx, values)
         items = self.change(tx)
-        while (value := abstract.iternext(tx, iterator)) is not None:
+        for value in found:
             items.append(value)
 
     def m___init__(self, tx: Tracer, values: VariableTracker | None = None, /) -> None:
@@ -526,7 +527,7 @@ class NamedTupleVariable(TupleVariable):
         return NamedTupleVariable(self.cls, items, self.class_variable)
 
     def m__make(self, tx: Tracer, values: VariableTracker, /) -> VariableTracker:
-        items = list(abstract.iterate(tx, values.realize(tx)))
+        items = listed(tx, values)
         if len(items) != len(self.fields()):
             tx.raise_(TypeError, f"Expected {len(self.fields())} arguments, got {len(items)}")
         return NamedTupleVariable(self.cls, items, self.class_variable)

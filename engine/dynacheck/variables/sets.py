@@ -146,14 +146,9 @@ class AbstractSetVariable(BuiltinObject):
         return tx.constant(key_of(tx, item, "set element") in keys)
 
     def tp_iter(self, tx: Tracer) -> VariableTracker:
-        return NativeIterator(
-            self,
-            iter(self.keys(tx)),
-            self._elements.__getitem__,
-            type(iter(set())),
-            iter,
-            lambda: list(self.keys(tx)),
-        )
+        kind: type = type(iter(set()))
+        find = self._elements.__getitem__
+        return NativeIterator(self, iter(self.keys(tx)), find, kind, order=lambda: list(self.keys(tx)))
 
     def nb_binary(
         self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker

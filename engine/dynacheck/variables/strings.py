@@ -9,6 +9,7 @@ import torch
 
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
+from dynacheck.variables.listing import listed
 from dynacheck.variables.results import python_value
 from dynacheck.variables.symbolic import SymNumberVariable, UnreadTextVariable
 
@@ -120,7 +121,7 @@ def join(tx: Tracer, separator: str | bytes, iterable: VariableTracker) -> Varia
     """`separator.join(iterable)`."""
     if not abstract.is_iterable(tx, iterable.realize(tx)):
         tx.raise_(TypeError, "can only join an iterable")
-    items = [i.realize(tx) for i in abstract.iterate(tx, iterable)]
+    items = [i.realize(tx) for i in listed(tx, abstract.get_iter(tx, iterable))]
     values = [i.as_constant(tx) if i.is_constant() else _Named.of(i) for i in items]
     return _run(tx, lambda: separator.join(values))
 

@@ -24,6 +24,16 @@ LAZY = (
     {"graphs": 1, "recompiles": 0, "entries": 1},
 )
 
+COPIED = (
+    "torch carries a copy of what is left: of another type, and blind to what changes the container",
+    {"graphs": 2, "entries": 3},
+)
+
+NO_EXCEPTION = (
+    "torch takes it for an exception, and gives the frame up",
+    {"graphs": 1, "places": frozenset(), "entries": 1},
+)
+
 # Never, since torch is wrong, or gives up for good: results are plain Python's, figures not torch's.
 # Program or case name -> why, and the figures wanted instead where they are settled.
 ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
@@ -37,6 +47,16 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
     "six_threads": (
         "threads that call at once share one entry",
         {"graphs": 1, "recompiles": 0, "entries": 1},
+    ),
+    "method_of_int_through_its_class": NO_EXCEPTION,
+    "method_of_bytes_through_its_class": NO_EXCEPTION,
+    "object_equality_through_its_class": NO_EXCEPTION,
+    "partialmethod_called": NO_EXCEPTION,
+    "iterator_carried_deque": COPIED,
+    "iterator_carried_product": COPIED,
+    "iterator_carried_into_a_callee": (
+        "torch knows what it carries by the type it gives it; ours keeps its own, which tells a callee nothing",
+        {"graphs": 3, "entries": 6},
     ),
     "raises_after_a_write": (
         "an operator that may raise in a `try` breaks where the graph has written before: torch raises past the handler",

@@ -1,6 +1,7 @@
 """Classes made in the frame, namespaces of classes, modules and frames, random numbers, warnings (row 42)."""
 
 import collections
+import functools
 import math
 import random
 import warnings
@@ -218,3 +219,27 @@ row(
     "    found = x + 2",
     "found = found, len(w)",
 )
+
+
+class WithPartial:
+    def scaled(self, x, by):
+        return x * by
+
+    doubled = functools.partialmethod(scaled, by=2)
+
+
+def taken_for_an_exception(name, compute):
+    """What torch takes for an exception of the program, and gives the frame up for."""
+
+    @program(name, 42, graphs=0, breaks=1, entries=0)
+    def _():
+        def f(x):
+            return x + 1, compute()
+
+        return f, [(torch.ones(3),), (torch.ones(3),)]
+
+
+taken_for_an_exception("method_of_int_through_its_class", lambda: int.__mul__(2, 3))
+taken_for_an_exception("method_of_bytes_through_its_class", lambda: bytes.__getitem__(b"ab", 1))
+taken_for_an_exception("object_equality_through_its_class", lambda: object.__eq__(Base, Base))
+taken_for_an_exception("partialmethod_called", lambda: WithPartial().doubled(3))

@@ -407,12 +407,22 @@ def attributes_of_metaclasses():
     )
 
 
+def own_methods_of_object():
+    found = NET.__repr__() == repr(NET) == object.__repr__(NET), NET.__hash__() == object.__hash__(NET)
+    return (
+        found,
+        Plain.__subclasses__.__name__,
+        Plain().__lt__(3),
+        [c.__name__ for c in Once.__subclasses__(Marked)],
+    )
+
+
 PROGRAMS = (
     claimed_classes, classes_of_callables, class_asked_once, excess_arguments, another_class_made, hooks_that_are_descriptors, fallbacks,
     items_as_attributes, names_of_errors, supers_kept, names_of_bound_methods, namespaces, lengths,
     texts_that_are_none, numbers_in_order, rounding, numbers_from_buffers, written_types,
     getters_named_like_members, made_by_a_generator, identities_as_keys, made_by_metaclasses_that_call,
-    attributes_of_metaclasses,
+    attributes_of_metaclasses, own_methods_of_object,
 )  # fmt: skip
 
 
@@ -444,6 +454,20 @@ def test_no_warning_is_given_twice(recwarn):
         run(torch.ones(3))
         found.append([str(w.message)[:60] for w in recwarn])
     assert len(found[0]) == 1 and found[1] == found[0]
+
+
+def test_subclasses_that_are_made_are_noticed():
+    class Base:
+        pass
+
+    def fn(x):
+        return x + 1, [c.__name__ for c in Base.__subclasses__()]
+
+    compiled = dynacheck.compile(fn, backend="eager", fullgraph=True)
+    kept = []
+    for name in ("One", "Other", "Other"):
+        kept.append(type(name, (Base,), {}))
+        assert compiled(torch.ones(1))[1] == fn(torch.ones(1))[1]
 
 
 def test_bases_that_are_set_are_noticed():

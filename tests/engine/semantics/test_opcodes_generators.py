@@ -15,9 +15,18 @@ def count(n, *args, step=1, **named):
         yield i, args, named
 
 
+def two(n, *args, step=1, **named):
+    yield n, args, named
+    yield step, named
+
+
 def returned(x):
     y = x + 1
-    return y, count(3), count(4, 7, 8, step=2, k=y), (i * 2 for i in [1, 2]), [count(2)] * 2
+    return y, two(3), two(4, 7, 8, step=2, k=y), two(1), [two(2)] * 2
+
+
+def looping(x):
+    return x + 1, (i * 2 for i in [1, 2])
 
 
 def test_one_that_has_not_started_is_rebuilt() -> None:
@@ -27,10 +36,19 @@ def test_one_that_has_not_started_is_rebuilt() -> None:
         for _ in range(2):
             found, expected = compiled(x), returned(x)
             assert all(type(g) is types.GeneratorType for g in found[1:4])
-            assert found[1].__name__ == "count"
+            assert found[1].__name__ == "two"
             assert repr([list(g) for g in found[1:4]]) == repr([list(g) for g in expected[1:4]])
             assert found[4][0] is found[4][1]
     assert len(report.graphs) == 1 and not report.skipped
+
+
+def test_one_with_a_loop_leaves_the_frame_eager_as_with_torch() -> None:
+    with dynacheck.observe() as report:
+        assert list(dynacheck.compile(looping, backend="eager")(torch.ones(2))[1]) == [2, 4]
+    assert [broke.reason for broke in report.graph_breaks] == ["DC205"] and not report.graphs
+    dynacheck.reset()
+    with pytest.raises(dynacheck.Unsupported, match="generator"):
+        dynacheck.compile(looping, backend="eager", fullgraph=True)(torch.ones(2))
 
 
 def lazily(x):
