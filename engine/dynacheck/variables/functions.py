@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, GenericAlias, MethodType, NoneType, UnionType
-from typing import Any
+from typing import Any, Final
 
 from dynacheck.reasons import SKIPPED_CALL, UNKNOWN_ATTRIBUTE
 from dynacheck.sources import CAttr, DictAttr, Node, is_a, type_lookup
@@ -191,6 +191,10 @@ def importable(address: tuple[str, str]) -> Any:
     return found
 
 
+_OF_CALLS: Final = frozenset({"__code__", "__defaults__", "__kwdefaults__"})
+"""Attributes of a function that say what a call does."""
+
+
 class UserFunctionVariable(CallableVariable):
     """A Python function: one that existed before the frame (`value`) or one made in it.
 
@@ -356,7 +360,7 @@ class UserFunctionVariable(CallableVariable):
         tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
-        if value is None or self.value is not None:
+        if value is None or self.value is not None or name in _OF_CALLS:
             tx.break_(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
         if name in ("__name__", "__qualname__"):
             text = value.realize(tx).as_constant(tx)

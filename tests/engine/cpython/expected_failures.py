@@ -41,7 +41,6 @@ EXPECTED: Final[dict[str, dict[str, str]]] = {
         "MiscTests.test_type_lookup_mro_reference": KEYS,
         "SharedKeyTests.test_subclasses": SIZES,
     },
-    "test_enum": {"TestSpecial.test_missing_exceptions_reset": LIFETIME},
     "test_exceptions": {
         "PEP626Tests.test_lineno_after_other_except": ENDED,
         "PEP626Tests.test_lineno_in_try": ENDED,
@@ -71,6 +70,7 @@ TOO_LONG: Final[dict[str, tuple[str, ...]]] = {
     "test_builtin": ("BuiltinTest.test_filter_dealloc",),
     "test_complex": ("ComplexTest.test_truediv",),
     "test_itertools": (
+        "TestBasicOps.test_compress",  # 60,000 rounds of iterators that are traced
         "RegressionTests.test_long_chain_of_empty_iterables",
         "TestBasicOps.test_tee_del_backward",
     ),

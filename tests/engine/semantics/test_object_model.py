@@ -74,6 +74,20 @@ def classes_of_callables():
     return [f.__class__ for f in (claimed_classes, *methods)], super(Plain, Plain()).__class__
 
 
+def functions_told_what_they_do():
+    def g(a=1, *, b=2):
+        return a, b
+
+    def h(a=1, *, b=2):
+        return "h", a, b
+
+    before = g()
+    g.__defaults__, g.__kwdefaults__ = (5,), {"b": 7}
+    between = g()
+    g.__code__ = h.__code__
+    return before, between, g()
+
+
 def class_asked_once():
     before = Counted.asked
     return isinstance(COUNTED, int), isinstance(COUNTED, Counted), Counted.asked - before
@@ -418,7 +432,7 @@ def own_methods_of_object():
 
 
 PROGRAMS = (
-    claimed_classes, classes_of_callables, class_asked_once, excess_arguments, another_class_made, hooks_that_are_descriptors, fallbacks,
+    claimed_classes, classes_of_callables, functions_told_what_they_do, class_asked_once, excess_arguments, another_class_made, hooks_that_are_descriptors, fallbacks,
     items_as_attributes, names_of_errors, supers_kept, names_of_bound_methods, namespaces, lengths,
     texts_that_are_none, numbers_in_order, rounding, numbers_from_buffers, written_types,
     getters_named_like_members, made_by_a_generator, identities_as_keys, made_by_metaclasses_that_call,
