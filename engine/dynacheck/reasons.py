@@ -303,6 +303,7 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "setattr() on unsupported type",
         "Missing tp_iternext",
         "Failed to convert args/kwargs to proxy",
+        "Data pointer comparison",
     ),
     PYTHON_RESULT: (
         "Encountered tensor.is_inference() during tracing",
@@ -353,6 +354,7 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "Tensor.retain_grad() with AOTDispatcher",
     ),
     GENERATOR_BREAK: ("Attempt to trace generator",),
+    BREAK_NOT_RESUMABLE: ("Generator reconstruction with mutations",),
     FRAME_INSPECTION: ("Unsupported inspect call",),
     TENSOR_KIND: ("Attempted to wrap sparse Tensor", "Attempted to wrap strided NestedTensor"),
     UNCAUGHT_RAISE: ("Observed exception (EXCEPT_HANDLER)",),

@@ -573,7 +573,6 @@ def history(name, engine):
 
 OTHERWISE = {  # results are plain Python's, entries others than torch's, and why
     "a shape in a list": "torch asks whether the shape is one of them, here which one it is",
-    "the position of count": "the call of next() breaks; what it gives is a number of the rest",
 }
 
 

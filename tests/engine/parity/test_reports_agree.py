@@ -34,6 +34,7 @@ _NUMBER_OF_KEYS = "torch compares the number of keys besides the keys"
 _VALUE = "torch names the function that it can't put into a graph, ours the value that the method reads"
 _OF_BUILTINS = "torch calls it a method of the class `type`, ours a C function"
 _STATE = "torch fails at what the function asks for first, ours names the function"
+_POSITION = "torch has no name for where an iterator is"
 _RAISED = "torch doesn't tell that the graph raised and its frame ran again"
 OTHER_CAUSES = {
     **{f"{name}_dicts": _IN_ORDER for name in LEFT},
@@ -47,6 +48,14 @@ OTHER_CAUSES = {
     **{name: _OF_BUILTINS for name in ("bytes_of_text", "table_of_letters")},
     **{name: _STATE for name in ("api_nested_made", "context_flags_of_backends")},
     "attribute_set_by_c_code": "torch calls it a method that can't be called, ours an attribute",
+    **{
+        f"iterator_{name}": _POSITION
+        for name in ("class_counting", "given_counting", "given_over_a_range", "given_over_a_tuple")
+    },
+    "length_of_name_of_parameter": "torch takes it for an exception of the program",
+    "numpy_float_integer": "torch names the operation whose result is a number, ours what asks for it",
+    "tensors_history_denied": "torch doesn't tell that a frame that raises runs as it is",
+    "wrapper_that_tells_nothing": "torch names what it does with the tensor, ours the kind of tensor",
     "method_kept": "a method of text is a C function to torch, which it skips by rule",
     "api_random_state_kept": "a method of a generator is skipped by torch's rule, and has no model here",
     "context_inference_mode_around_a_break": "the mode that is asked for is a value to torch, a call to ours",
@@ -65,7 +74,12 @@ OTHER_CAUSES = {
 }
 # Names are counted by place (file and line) in the table of programs, by place and reason in reports.
 _OF_FILTERS = "torch breaks once more on the line, for the list of filters that it can't make anew"
+_NOT_CARRIED = "torch names what breaks and what it can't carry over that, ours what breaks"
 OTHER_REASONS = {
+    **{
+        f"iterator_carried_{name}": _NOT_CARRIED
+        for name in ("chain", "children_alone", "dict", "dict_items", "enumerate", "generator")
+    },
     "api_copied": "one line breaks for two reasons under torch, for one under ours",
     "api_numbers_out": "ours tells `bool(x)` from `x.item()`",
     "print_in_comprehension": "one line breaks for two reasons under ours, for one under torch",
