@@ -49,7 +49,7 @@ class Recovery:
         self.caught = captured.caught
         self.writers = frozenset(node.name for node in captured.writers)
         self.raisers = bool(captured.raisers)
-        self.draws = any(_calls_drawing(_before_last(captured.graph.nodes, captured.raisers)))
+        self.draws = any(map(call_draws, _before_last(captured.graph.nodes, captured.raisers)))
         values = zip(captured.inputs, captured.values)
         written = {spec.node for spec, value in values if spec.what == "tensor" and value.storage.written}
         self.written = tuple(place for node, place in captured.places().items() if node in written)
@@ -77,7 +77,7 @@ class Recovery:
             return
         done = None if ran is None else ran[0]
         written = self._written(done, inputs) if ran is not None else ()
-        drawn = self.draws if done is None else any(_calls_drawing(done))
+        drawn = self.draws if done is None else any(map(call_draws, done))
         if observers.active:
             reason = reasons.GRAPH_RAISED.id
             observers.emit(events.RanEagerly(code_ref(fn.__code__), "raised", reason, call=calls.number()))
@@ -181,10 +181,6 @@ def _before_last(nodes: Iterable[torch.fx.Node], those: Iterable[torch.fx.Node])
     ordered, wanted = list(nodes), set(those)
     last = max((i for i, node in enumerate(ordered) if node in wanted), default=0)
     return ordered[:last]
-
-
-def _calls_drawing(nodes: Iterable[torch.fx.Node]) -> Iterable[bool]:
-    return map(call_draws, nodes)
 
 
 def arguments(fn: Callable[..., Any], slots: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
