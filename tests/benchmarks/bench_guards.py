@@ -1,12 +1,21 @@
-"""Cost of a guard check, printed as a table: `python tests/benchmarks/bench_guards.py`."""
+"""Cost of a guard check, printed as a table: `python tests/benchmarks/bench_guards.py [--write]`.
+
+The page gets what state that hasn't changed adds to a check, per module and per parameter.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parent))
+
+import dynacheck
+import page
 import torch
+from bench_hit import nothing
 from dynacheck import _C
 from dynacheck.guards import (
     Absent,
@@ -92,6 +101,80 @@ def torch_state() -> tuple[str, Callable[[], float]]:
     )
 
 
+class Idle(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x
+
+
+class Whole(nn.Module):
+    """A model whose own forward is the frame that is compiled."""
+
+    def __init__(self, *inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.ReLU(), *inner)
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x)
+
+
+class Adding(nn.Module):
+    def __init__(self, parameters: int) -> None:
+        super().__init__()
+        self.all = nn.ParameterList([nn.Parameter(torch.ones(4)) for _ in range(parameters)])
+
+    def forward(self, x: Any) -> Any:
+        for parameter in self.all:
+            x = x + parameter
+        return x
+
+
+def guarded(model: nn.Module) -> tuple[CompiledGuards, FrameView]:
+    """Guards on types, dicts and tensors only."""
+    frame = FrameView(add, (model, torch.randn(2, 4)))
+    root = Root(frame)
+    module(root.local("self", 0), model, [])
+    return build_program(root, AmbientState.now()), frame
+
+
+def captured(model: nn.Module) -> float:
+    """Nanoseconds of a check of the entry that compiling the model makes."""
+    x = torch.ones(2, 4)
+    dynacheck.compile(model, backend=nothing)(x)
+    (entry,) = _C.state(type(model).forward.__code__).entries
+    program = entry.program
+    assert program is not None and program.check((model, x), type(model).forward)
+    ns = min(program.bench((model, x), type(model).forward, 30) for _ in range(100))
+    dynacheck.reset()
+    return ns
+
+
+def slope(measure: Callable[[int], float], n: int) -> float:
+    """What each of `n` more adds, in nanoseconds."""
+    few, many = (min(measure(size) for _ in range(3)) for size in (1, n + 1))
+    return (many - few) / n
+
+
+def unchanged() -> list[tuple[str, ...]]:
+    """(what, nanoseconds each of 100, 300 and 1000) per kind of state."""
+    kinds: list[tuple[str, Callable[[int], float]]] = [
+        (
+            "a module: type and dicts",
+            lambda n: best(*guarded(nn.Sequential(*[Idle() for _ in range(n)])), 60),
+        ),
+        (
+            "the same, in a captured model: its four dicts of hooks, too",
+            lambda n: captured(Whole(*[Idle() for _ in range(n)])),
+        ),
+        ("a parameter", lambda n: best(*guarded(Adding(n).all), 60)),
+        ("the same, in a captured model", lambda n: captured(Adding(n))),
+        (
+            "a module with one parameter",
+            lambda n: best(*guarded(nn.Sequential(*[nn.Linear(4, 4, bias=False) for _ in range(n)])), 60),
+        ),
+    ]
+    return [(name, *(f"{slope(measure, n):.1f}" for n in (100, 300, 1000))) for name, measure in kinds]
+
+
 def main() -> None:
     torch.set_num_threads(1)
     rows: list[tuple[str, float]] = []
@@ -114,6 +197,16 @@ def main() -> None:
                     )
     for name, ns in rows:
         sys.stdout.write(f"{name:40} {ns / 1000:9.3f} µs\n")
+    _C.force("shortcut", 1)
+    with torch.no_grad():
+        table = page.table(("nanoseconds for each of", "100", "300", "1000"), unchanged())
+    print(table)
+    if "--write" in sys.argv[1:]:
+        what = (
+            "What a check costs for state that is as it was, for each more of it (an entry that serves a hit looks "
+            "at all of it, since a write to a tensor's metadata or an object's class tells nobody)."
+        )
+        page.write("State that hasn't changed", "tests/benchmarks/bench_guards.py --write", what, table)
 
 
 if __name__ == "__main__":
