@@ -78,11 +78,13 @@ class OnTensors:
     Args:
         name: its name.
         operation: the operation, on torch's arrays.
+        original: the operation, on numpy's own arrays.
     """
 
-    def __init__(self, name: str, operation: _Operation) -> None:
+    def __init__(self, name: str, operation: _Operation, original: _Operation) -> None:
         self.__name__ = f"wrapped_{name}"
         self.operation = operation
+        self.original = original
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return _as_tensors(self.operation(*args, **kwargs))
@@ -116,19 +118,27 @@ def has_method(name: str) -> bool:
 @cache
 def method(name: str) -> OnTensors:
     """The method of arrays of a name; the array is the first argument."""
-    return OnTensors(name, lambda array, *args, **kwargs: getattr(_array(array), name)(*args, **kwargs))
+
+    def call(array: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(_array(array), name)(*args, **kwargs)
+
+    return OnTensors(name, call, call)
 
 
 @cache
 def operator_of(function: _Operation) -> OnTensors:
     """A function of the module `operator`, on arrays."""
-    return OnTensors(function.__name__, lambda *args: function(*map(_array, args)))
+    return OnTensors(function.__name__, lambda *args: function(*map(_array, args)), function)
 
 
 @cache
 def attribute(name: str) -> OnTensors:
     """The attribute of arrays of a name."""
-    return OnTensors(name, lambda array: getattr(_array(array), name))
+
+    def read(array: Any) -> Any:
+        return getattr(_array(array), name)
+
+    return OnTensors(name, read, read)
 
 
 def function_of(value: Any) -> OnTensors | None:
@@ -148,5 +158,5 @@ def _functions() -> dict[int, OnTensors]:
             known = callable(made) and callable(original) and made is not original
             if known and name[0] != "_" and name not in _OTHERS:
                 if not isinstance(original, type) or original in SCALARS:
-                    found[id(original)] = OnTensors(name, made)
+                    found[id(original)] = OnTensors(name, made, original)
     return found

@@ -140,7 +140,7 @@ class Oracle:
             if known is None:
                 raise
             return self._lookup(op, target, *known, env)
-        if type(found) is TensorRef and not found.facts.shape:
+        if type(found) is TensorRef and numbers.is_one(found, target):
             numbers.note(found, target, args, kwargs)
         return found
 

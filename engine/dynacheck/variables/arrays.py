@@ -106,12 +106,7 @@ class ArrayVariable(VariableTracker):
     def call_method(
         self, tx: Tracer, name: str, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
-        known = (
-            exact_float(self.tensor.ref, tx.specialize)
-            if name == "item" and not args and not kwargs
-            else None
-        )
-        if known is not None:
+        if name == "item" and not args and not kwargs and (known := self._known(tx)) is not None:
             return tx.constant(known)
         if name in _READS:
             tx.break_(reasons.SCALAR_OUTPUT, call=f"ndarray.{name}()")
@@ -128,9 +123,13 @@ class ArrayVariable(VariableTracker):
     ) -> VariableTracker:
         return record(tx, target, args, kwargs or {})
 
+    def _known(self, tx: Tracer) -> float | None:
+        """The float that it holds, where it is made of Python's numbers: torch keeps those."""
+        return exact_float(self.tensor.ref, tx.specialize)
+
     # -- operators
     def nb_bool(self, tx: Tracer) -> bool:
-        known = exact_float(self.tensor.ref, tx.specialize)
+        known = self._known(tx)
         if known is not None:
             return bool(known)
         tx.break_(reasons.DATA_DEPENDENT_BRANCH, opname="bool()")
@@ -201,8 +200,8 @@ class ArrayVariable(VariableTracker):
 
     def nb_unary(self, tx: Tracer, op: str) -> VariableTracker:
         if op not in UNARY:
-            known = exact_float(self.tensor.ref, tx.specialize)
-            if known is not None:  # as torch keeps floats that numpy makes of Python's
+            known = self._known(tx)
+            if known is not None:
                 return tx.constant(known).nb_unary(tx, op)
             tx.break_(reasons.SCALAR_OUTPUT, call=f"{op}()")
         return self._recorded(tx, arrays.operator_of(UNARY[op]), [self])
@@ -211,6 +210,9 @@ class ArrayVariable(VariableTracker):
         tx.break_(reasons.SCALAR_OUTPUT, call="repr()")
 
     def tp_format(self, tx: Tracer, spec: str) -> VariableTracker:
+        known = self._known(tx) if self.scalar and self.get_type() is numpy.float64 else None
+        if known is not None:
+            return tx.constant(format(numpy.float64(known), spec))
         tx.break_(reasons.SCALAR_OUTPUT, call="format()")
 
     # -- rewritten code

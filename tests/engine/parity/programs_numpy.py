@@ -162,12 +162,19 @@ FLOATS = {
     "sqrt": "float(np.sqrt(4.0))",
     "round": "np.round(2.5).item()",
     "truth": "bool(np.floor(1.5))",
+    "logarithm": "int(np.log2(8) + 0.5), float(np.exp(1)), float(np.arctan2(1.0, 2.0))",
+    "power": "int(np.power(2.0, 3.0)), float(np.float32(1.5)), int(np.float64(3.5))",
+    "item": "np.array([1.5]).item(), float(np.sum([1.5])), float(np.exp(np.array([1.5])).sum())",
+    "formatted": "f'{np.log2(8):.1f}'",
+    "logarithm_of_a_size": "int(np.log2(x.shape[0]))",
     "integer": "int(np.maximum(1, 2))",
+    "of_two": "float(np.sum([1.5, 2.5]))",
+    "of_a_factory": "float(np.ones(()) + 1)",
 }
 
 
 def _float(name, text):
-    breaks, varies = int(name == "integer"), name == "of_a_size"
+    breaks, varies = int(name in ("integer", "of_two", "of_a_factory")), name.endswith("of_a_size")
     graphs = 3 if varies or breaks else 2
 
     @program(
