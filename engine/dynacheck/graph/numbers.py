@@ -24,7 +24,9 @@ _ARITHMETIC: Final = frozenset((
 """Names of functions and methods whose results depend on nothing but their arguments."""
 
 
-_FACTORIES: Final = frozenset(("zeros", "ones", "empty", "full", "eye", "identity", "arange", "linspace", "indices"))
+_FACTORIES: Final = frozenset(
+    ("zeros", "ones", "empty", "full", "eye", "identity", "arange", "linspace", "indices")
+)
 """Functions of numpy whose results torch doesn't know: they take sizes, and no tensor."""
 
 
@@ -61,7 +63,9 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 def is_one(made: TensorRef, target: Any) -> bool:
     """Whether `note` may tell something about a result: a number, or an array with one element."""
-    return not made.facts.shape or (isinstance(target, OnTensors) and all(type(n) is int and n == 1 for n in made.facts.shape))
+    return not made.facts.shape or (
+        isinstance(target, OnTensors) and all(type(n) is int and n == 1 for n in made.facts.shape)
+    )
 
 
 def note(made: TensorRef, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None) -> None:
@@ -70,12 +74,13 @@ def note(made: TensorRef, target: Any, args: Sequence[Any], kwargs: dict[str, An
         return
     refs = [leaf for leaf in _leaves((args, kwargs or {})) if type(leaf) is TensorRef]
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    if isinstance(target, OnTensors):  # of arrays of one element, as torch does, and no truth, which is no index
+    if isinstance(target, OnTensors):  # not of several, as in torch, and no truth, which is no index
         one = all(len(arg) == 1 for arg in args if isinstance(arg, (list, tuple)))
         known = made.facts.dtype is not torch.bool and one
         takes_none = known and name.removeprefix("wrapped_") not in _FACTORIES
     else:
-        known, takes_none = name in _ARITHMETIC, target in _SOURCES
+        known = name in _ARITHMETIC
+        takes_none = known or target in _SOURCES
     if (known and all(ref.recipe is not None for ref in refs)) if refs else takes_none:
         made.recipe = (target, args, kwargs or {})
 
@@ -125,14 +130,18 @@ def _evaluate(ref: TensorRef, plain: Callable[[Any], Any] | None = None) -> torc
     return _called(target, *_exchange(given, found), ref.facts.dtype)
 
 
-def _called(target: Any, args: Sequence[Any], kwargs: dict[str, Any], dtype: torch.dtype) -> torch.Tensor | None:
+def _called(
+    target: Any, args: Sequence[Any], kwargs: dict[str, Any], dtype: torch.dtype
+) -> torch.Tensor | None:
     if isinstance(target, OnTensors):
-        of_numpys = {id(leaf): as_scalar(leaf) for leaf in _leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)}
+        of_numpys = {
+            id(leaf): as_scalar(leaf) for leaf in _leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)
+        }
         args, kwargs = _exchange((args, kwargs), of_numpys)
         with numpy.errstate(all="ignore"):
             made = torch.as_tensor(target.original(*args, **kwargs))
         return made if made.dtype is dtype else None
     call = getattr(args[0], target) if isinstance(target, str) else target
     with torch.inference_mode(False), torch.no_grad():
-        result: torch.Tensor = call(*args[isinstance(target, str):], **kwargs)
+        result: torch.Tensor = call(*args[isinstance(target, str) :], **kwargs)
     return result
