@@ -154,7 +154,7 @@ def _functions() -> dict[int, OnTensors]:
     found = {}
     for ours, there in ((numpy, theirs), (numpy.fft, theirs.fft), (numpy.linalg, theirs.linalg)):
         for name, made in vars(there).items():
-            original = getattr(ours, name, None)
+            original: Any = getattr(ours, name, None)
             known = callable(made) and callable(original) and made is not original
             if known and name[0] != "_" and name not in _OTHERS:
                 if not isinstance(original, type) or original in SCALARS:

@@ -127,7 +127,8 @@ def _evaluate(ref: TensorRef, plain: Callable[[Any], Any] | None = None) -> torc
             return None
         if real is not leaf:
             found[id(leaf)] = real
-    return _called(target, *_exchange(given, found), ref.facts.dtype)
+    args, kwargs = _exchange(given, found)
+    return _called(target, args, kwargs, ref.facts.dtype)
 
 
 def _called(
