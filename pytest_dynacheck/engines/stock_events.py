@@ -365,8 +365,9 @@ class _Guard:
         return ev.ChangeRow("expression", joined, self.text, text, now, guard=self.text)
 
     def _numbers(self, sources: list[str]) -> ev.ChangeRow | None:
-        """A condition on ints and floats: `L['steps'] == 4`."""
-        values = {source: self._value(source) for source in sources}
+        """A condition on ints and floats, perhaps in tensors: `L['steps'] == 4`, `L['n'].item() < 4`."""
+        reads = {source: f"{source}.item()" for source in sources if f"{source}.item()" in self.text}
+        values = {source: self._value(reads.get(source, source)) for source in sources}
         if not values or not _COMPARES.search(self.text):
             return None
         if not all(isinstance(value, int | float) for value in values.values()):
@@ -374,7 +375,7 @@ class _Guard:
         text = self.text
         names = {source: self.telling.spell(source, self.failure) for source in sources}
         for source, name in names.items():
-            text = text.replace(source, name)
+            text = text.replace(reads.get(source, source), name)
         if len(sources) == 1:
             return self._row("value", sources[0], ev.Named(text), values[sources[0]])
         now = {names[source]: value for source, value in values.items()}
@@ -391,7 +392,7 @@ class _Guard:
         return ev.ChangeRow(kind, name, source, then, now, detail, guard=self.text)
 
 
-_SOURCE = re.compile(r"[LG]\['\w+'\](?:\.\w+|\['[^']*'\]|\[-?\d+\])*")
+_SOURCE = re.compile(r"[LG]\['\w+'\](?:\.(?!item\(\))\w+|\['[^']*'\]|\[-?\d+\])*")
 _LOAD = re.compile(
     r"([LG]\['\w+'\](?:\.(?!size\b|stride\b)\w+|\['[^']*'\]|\[-?\d+\])*)\.(size|stride)\(\)\[(\d+)\]"
 )

@@ -146,3 +146,11 @@ def pulled_back(pullback: Any, cotangents: Tensors) -> tuple[torch.Tensor, ...]:
     """
     found = with_pullback(*pullback)[-1] if isinstance(pullback, tuple) else pullback
     return tuple(found(tuple(cotangents)))
+
+
+def item_at(tensor: torch.Tensor, *indices: torch.Tensor) -> torch.Tensor:
+    """An item of a tensor, the indices being tensors whose values aren't asked for (in functions of `flex_attention`)."""
+    from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+    with TransformGetItemToIndex():
+        return tensor[indices]

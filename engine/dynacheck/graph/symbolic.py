@@ -148,6 +148,7 @@ class SymbolicEnv:
         self.scalars: dict[Node, tuple[torch.Tensor, torch.Tensor]] = {}
         self._sources: dict[Any, list[SymbolSource]] = {}  # by sympy symbol
         self._drawn: dict[Any, Any] = {}  # symbols of random numbers
+        self._numbers: set[Node] = set()  # in tensors, which have symbols
         self._inputs: list[
             tuple[SymbolSource, Any, Dim]
         ] = []  # each symbolic property of an input, its expression
@@ -212,6 +213,25 @@ class SymbolicEnv:
             self.scalars[node] = (scalar, fake)
             self._note(SymbolSource(node, "float", 0), made.node.expr, policy)
         return made
+
+    def gives_number(self, ref: TensorRef, number: Node) -> bool:
+        """Give a tensor that came in a symbol for the one number in it, which operators may ask for; False if it has one.
+
+        Args:
+            ref: the tensor.
+            number: where the number comes from.
+        """
+        value = number.peek()
+        if number in self._numbers or not math.isfinite(value):
+            return False
+        self._numbers.add(number)
+        source, env = self.source(number), self.shape_env
+        with torch.inference_mode(False), self.fake_mode:
+            expr = env.create_unspecified_symbol(value, source, _torch().shapes.DimDynamic.DYNAMIC)
+            make = env.create_symintnode if type(value) is int else env.create_symfloatnode
+            self.fake(ref).item_memo = make(expr, hint=value, source=source)  # type: ignore[attr-defined]
+        self._note(SymbolSource(number, "int" if type(value) is int else "float", 0), expr, AUTO)
+        return True
 
     def drawn(self, node: Node, value: int | float) -> Any:
         """A symbol for a number drawn before the graph runs: its value, now an example, is never looked at."""
@@ -575,11 +595,3 @@ def _state(tensor: torch.Tensor) -> tuple[Any, ...]:
     """What changes when an operator changes a tensor in place."""
     version = 0 if tensor.is_inference() else tensor._version
     return version, tensor.requires_grad, tensor.is_leaf, tensor.dim(), tensor.untyped_storage()._cdata
-
-
-def item_at(tensor: torch.Tensor, *indices: torch.Tensor) -> torch.Tensor:
-    """An item of a tensor, the indices being tensors whose values aren't asked for (in functions of `flex_attention`)."""
-    from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
-
-    with TransformGetItemToIndex():
-        return tensor[indices]

@@ -7,13 +7,13 @@ from typing import Any
 
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.calls import function_text
+from dynacheck.opcodes.operators import slice_of
 from dynacheck.opcodes.table import Machine, opcode
 from dynacheck.variables import abstract, listing
 from dynacheck.variables.base import VariableTracker
 from dynacheck.variables.mappings import DictVariable, pairs_of
 from dynacheck.variables.sequences import ListVariable, TupleVariable
 from dynacheck.variables.sets import SetVariable
-from dynacheck.variables.slices import SliceVariable
 from dynacheck.versions import PY313
 
 
@@ -47,9 +47,7 @@ def build_const_key_map(tx: Machine, inst: Instruction) -> None:
 
 @opcode("BUILD_SLICE")
 def build_slice(tx: Machine, inst: Instruction) -> None:
-    parts = tx.popn(inst.arg)
-    step = parts[2] if inst.arg == 3 else tx.constant(None)
-    tx.push(SliceVariable(parts[0], parts[1], step))
+    tx.push(slice_of(tx, *tx.popn(inst.arg)))
 
 
 @opcode("LIST_TO_TUPLE", until=(3, 11))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynacheck import reasons
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.table import Machine, opcode
 from dynacheck.variables import abstract
 from dynacheck.variables.base import VariableTracker
 from dynacheck.variables.slices import SliceVariable
+from dynacheck.variables.tensor import TensorVariable
 
 
 @opcode("UNARY_NEGATIVE", leaves=1)
@@ -36,8 +38,14 @@ def to_bool(tx: Machine, inst: Instruction) -> None:
     """Stands only before a conditional jump or `not`, which take the truth themselves."""
 
 
-def _slice(tx: Machine, start: VariableTracker, stop: VariableTracker) -> VariableTracker:
-    return SliceVariable(start, stop, tx.constant(None))
+def slice_of(
+    tx: Machine, start: VariableTracker, stop: VariableTracker, step: VariableTracker | None = None
+) -> VariableTracker:
+    """The slice that an expression makes; where it takes the number in a tensor, the frame is given up, as by torch."""
+    parts = [start, stop, tx.constant(None) if step is None else step]
+    if not tx.captures_scalars() and any(isinstance(part.realize(tx), TensorVariable) for part in parts):
+        tx.give_up(reasons.SCALAR_OUTPUT, call="slice()")
+    return SliceVariable(parts[0], parts[1], parts[2])
 
 
 @opcode("BINARY_OP", leaves=1)
@@ -94,10 +102,10 @@ def delete_subscr(tx: Machine, inst: Instruction) -> None:
 @opcode("BINARY_SLICE", since=(3, 12), leaves=1)
 def binary_slice(tx: Machine, inst: Instruction) -> None:
     container, start, stop = tx.popn(3)
-    tx.push(abstract.getitem(tx, container, _slice(tx, start, stop)))
+    tx.push(abstract.getitem(tx, container, slice_of(tx, start, stop)))
 
 
 @opcode("STORE_SLICE", since=(3, 12), leaves=0)
 def store_slice(tx: Machine, inst: Instruction) -> None:
     value, container, start, stop = tx.popn(4)
-    abstract.setitem(tx, container, _slice(tx, start, stop), value)
+    abstract.setitem(tx, container, slice_of(tx, start, stop), value)

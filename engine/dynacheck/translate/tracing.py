@@ -31,7 +31,7 @@ from dynacheck.variables.cells import CellVariable
 from dynacheck.variables.classes import PythonModuleVariable
 from dynacheck.variables.constant import ConstantVariable, is_constant_value
 from dynacheck.variables.functions import ObjectVariable, UserFunctionVariable
-from dynacheck.variables.indices import INDEXING, known_index
+from dynacheck.variables.indices import known_indices, knows_numbers
 from dynacheck.variables.randoms import ELEMENTWISE, TAKEN
 from dynacheck.variables.results import CONTAINERS
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, SizeVariable, TupleVariable
@@ -360,9 +360,7 @@ class Tracing(Tracer):
         if self.attempt.function_modes and getattr(target, "__module__", None) not in OWN_OPERATORS:
             return self.torch_function(op, target, args, kwargs)
         self.state.pop(TAKEN, None)
-        known = args
-        if target in INDEXING and len(args) > 1 and isinstance(args[0].realize(self), TensorVariable):
-            known = [args[0], known_index(self, args[1]), *args[2:]]
+        known = known_indices(self, target, args)
         try:
             metas = [a.as_meta(self) for a in known]
             named = {k: v.as_meta(self) for k, v in kwargs.items()}
@@ -387,6 +385,8 @@ class Tracing(Tracer):
                 self.break_(reasons.OPERATOR_FAILED, call=describe_target(target), why=str(raised))
             self.operator_raised(target, raised)
         except DataDependent as error:
+            if not error.size and knows_numbers(self, [*args, *kwargs.values()]):
+                return self.record(op, target, args, kwargs, function)
             name = "capture_dynamic_output_shape_ops" if error.size else "capture_scalar_outputs"
             if attempt.env is None and getattr(attempt.settings, name):
                 self.need_symbols()

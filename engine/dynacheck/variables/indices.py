@@ -1,41 +1,81 @@
-"""Tensors used as indices: one integer that came into the frame is part of what it compiled for, as in torch to 2.13."""
+"""Tensors used as indices and numbers: one integer that came into the frame, by value or as a symbol, as in torch."""
 
 from __future__ import annotations
 
 import operator
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import torch
 
+from dynacheck.accessors import Converted
 from dynacheck.guards import ItemIs
 from dynacheck.variables.base import Tracer, VariableTracker
-from dynacheck.variables.sequences import TupleVariable
+from dynacheck.variables.sequences import ListVariable, TupleVariable
 from dynacheck.variables.tensor import INPLACE, TensorVariable
 from dynacheck.versions import torch_since
 
-INDEXING: Final = (
+_INDEXING: Final = (
     operator.getitem, operator.setitem, *(() if torch_since(2, 14) else (torch.tensor_split, "tensor_split")),
 )  # fmt: skip
 """What takes an index, or a number of parts, as its second argument."""
+_NUMBERS: Final = frozenset({torch.int64, torch.float64})
 _WRITERS: Final = frozenset(INPLACE.values())
 
 
-def known_index(tx: Tracer, key: VariableTracker) -> VariableTracker:
-    """An index for metadata propagation: 0-d integer tensors from outside of the frame by value, which is guarded.
+def known_indices(tx: Tracer, target: Any, args: Sequence[VariableTracker]) -> Sequence[VariableTracker]:
+    """An operator's arguments for metadata propagation: indices that are 0-d integer tensors from outside of the frame
+    by value, which is guarded.
 
     Args:
         tx: the translator.
-        key: what a tensor is indexed with.
+        target: the operator.
+        args: its arguments.
     """
-    key = key.realize(tx)
+    if target not in _INDEXING or len(args) < 2 or not isinstance(args[0].realize(tx), TensorVariable):
+        return args
+    key = args[1].realize(tx)
+    known = key
     if isinstance(key, TensorVariable):
-        return _known(tx, key)
-    if type(key) is TupleVariable:
+        known = _known(tx, key)
+    elif type(key) is TupleVariable:
         items = [i.realize(tx) for i in key.items(tx)]
-        known = [_known(tx, i) if isinstance(i, TensorVariable) else i for i in items]
-        if any(a is not b for a, b in zip(items, known, strict=True)):
-            return TupleVariable(known)
-    return key
+        values = [_known(tx, i) if isinstance(i, TensorVariable) else i for i in items]
+        if any(a is not b for a, b in zip(items, values, strict=True)):
+            known = TupleVariable(values)
+    return [args[0], known, *args[2:]]
+
+
+def knows_numbers(tx: Tracer, args: Iterable[VariableTracker]) -> bool:
+    """Whether an operator that failed for the lack of them can be tried again with numbers of tensors that came in.
+
+    Where an operator takes a number, torch has a symbol for the one in such a tensor.
+
+    Args:
+        tx: the translator.
+        args: of the operator.
+    """
+    found = False
+    for arg in args:
+        real = arg.realize(tx)
+        if isinstance(real, (TupleVariable, ListVariable)):
+            found |= knows_numbers(tx, real.items(tx))
+        elif isinstance(real, TensorVariable) and real.node is not None and _holds_number(real):
+            if tx.env is None:
+                tx.need_symbols()
+            found |= tx.env.gives_number(real.ref, real.node.child(Converted(number_in, "item")))
+    return found
+
+
+def number_in(tensor: Any) -> int | float | None:
+    """The number in a tensor without dimensions."""
+    return tensor.item() if isinstance(tensor, torch.Tensor) and not tensor.shape else None
+
+
+def _holds_number(tensor: TensorVariable) -> bool:
+    ref = tensor.ref
+    plain = ref.facts.cls is torch.Tensor and ref.facts.device.type == "cpu"
+    return plain and not ref.storage.written and ref.facts.shape == () and ref.facts.dtype in _NUMBERS
 
 
 def _known(tx: Tracer, tensor: TensorVariable) -> VariableTracker:

@@ -11,7 +11,7 @@ import torch
 from dynacheck import reasons
 from dynacheck.graph import fromfacts
 from dynacheck.graph.facts import TensorRef
-from dynacheck.graph.symbolic import item_at
+from dynacheck.graph.functional import item_at
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, instance_dict
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import CallableVariable

@@ -69,3 +69,52 @@ def _():
         return x * 2, x.index_select(0, i)
 
     return f, [(torch.rand(4), torch.tensor([i], dtype=torch.int32)) for i in (0, 1)]
+
+
+# -- tensors of one number where an operator takes a number: a symbol for it, if it came in
+
+NUMBERS = {
+    "repeated": ("x.repeat(n, n)", (1, 0, 0)),
+    "padded": ("nn.functional.pad(x, (n, n))", (1, 0, 0)),
+    "rolled": ("x.roll(n)", (1, 0, 0)),
+    "split": ("x.split(n)", (3, 0, 2)),
+    "made": ("torch.zeros(n) + torch.ones((n,))", (2, 0, 1)),
+    "viewed": ("x.view(n, -1)", (1, 0, 0)),
+    "diagonal": ("x.diagonal(n)", (3, 0, 2)),
+    "shape": ("x.repeat(n, 1).shape[0] + x", (1, 0, 0)),
+    "branch": ("x * 2 if x.repeat(n, 1).shape[0] > 20 else x", (2, 0, 1)),
+    "of_another_type": ("x.repeat(n.to(torch.int32), 1)", (3, 1, 1)),
+    "computed": ("x.repeat(n + 1, 1)", (3, 1, 1)),
+    "written_before": ("torch.zeros(n.add_(1))", (3, 1, 1)),
+    "slope": ("nn.functional.leaky_relu(x, n.double())", (2, 1, 0)),
+    "sliced": ("x[:n]", (0, 1, 0)),
+    "sliced_in_a_tuple": ("x[0, n:]", (0, 1, 0)),
+    "list_sliced": ("[1, 2, 3][:n]", (0, 1, 0)),
+}
+
+
+def number(name, text, graphs, breaks, recompiles, numbers=(2, 4, 4, 1)):
+    @program(f"number_in_a_tensor_{name}", 37, graphs=graphs, breaks=breaks, recompiles=recompiles)
+    def _():
+        space = {"nn": nn, "torch": torch}
+        exec(compile(f"def f(x, n):\n    found = {text}\n    return x + 1, found", __file__, "exec"), space)
+        return space["f"], [(torch.ones(8, 3) - 2, torch.tensor(n)) for n in numbers]
+
+
+for _name, (_text, _figures) in NUMBERS.items():
+    number(_name, _text, *_figures)
+number("that_is_a_float", "nn.functional.leaky_relu(x, n)", 1, 1, 0, (0.5, 0.25, 0.125))
+number("that_is_a_double", "torch.add(x, x, alpha=n)", 1, 0, 0, tuple(torch.tensor([0.5, 2.0, 3.0]).double()))
+
+
+@program("number_in_a_buffer", 37, graphs=1)
+def _():
+    class Padded(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("width", torch.tensor(2))
+
+        def forward(self, x):
+            return nn.functional.pad(x, (self.width, self.width))
+
+    return Padded(), [(torch.rand(3),), (torch.rand(3),)]
