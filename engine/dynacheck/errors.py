@@ -49,7 +49,7 @@ class InvalidBackend(DynacheckError):
 
 
 class ConstraintViolationError(DynacheckError):
-    """A dimension marked dynamic was specialised; the message names both lines."""
+    """A dimension marked dynamic was specialised, or isn't within its bounds; the message names the line of the mark too."""
 
 
 class InternalError(DynacheckError):
@@ -64,6 +64,7 @@ _TORCH_TWINS: dict[type[DynacheckError], str] = {
     FailOnRecompileLimitHit: "FailOnRecompileLimitHit",
     BackendError: "BackendCompilerFailed",
     InvalidBackend: "InvalidBackend",
+    ConstraintViolationError: "ConstraintViolationError",
 }
 
 

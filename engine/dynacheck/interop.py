@@ -21,9 +21,11 @@ def torch_config(name: str, default: Any) -> Any:
 
 def torch_exception(name: str) -> type[Exception] | None:
     """torch's exception type of that name, if its module is loaded."""
-    exc = loaded("torch._dynamo.exc") if name else None
-    found = getattr(exc, name, None) if exc is not None else None
-    return found if isinstance(found, type) and issubclass(found, Exception) else None
+    for place in ("torch._dynamo.exc", "torch.fx.experimental.symbolic_shapes") if name else ():
+        found = getattr(loaded(place), name, None)
+        if isinstance(found, type) and issubclass(found, Exception):
+            return found
+    return None
 
 
 _joined: dict[tuple[type, type], type[Any]] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -317,7 +318,14 @@ def _marked(t: Any, attribute: str) -> Any:
         have = set()
         setattr(t, attribute, have)
     t._has_dynamo_dim_marking = True
+    caller = sys._getframe(2)
+    t._dynacheck_marked_at = f"{caller.f_code.co_filename}:{caller.f_lineno}"
     return have
+
+
+def marked_at(t: Any) -> str:
+    """File and line of the last mark on a tensor that was made here; "" if torch's function made it."""
+    return str((getattr(t, "__dict__", None) or {}).get("_dynacheck_marked_at", ""))
 
 
 def mark_dynamic(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -145,8 +147,9 @@ class ConstraintViolation:
             else f"was narrowed to {self.allowed}"
         )
         where = f" at {self.line}" if self.line is not None else ""
-        if self.line is not None and self.line.text.strip():
-            where += f" (`{self.line.text.strip()}`)"
+        if self.line is not None:
+            text = (self.line.text or linecache.getline(self.line.file, self.line.line)).strip()
+            where += f" (`{text}`)" if text else ""
         return f"{what} is marked dynamic{f' ({self.mark})' if self.mark else ''} but {became}{where}"
 
 

@@ -14,11 +14,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from dynacheck import errors
 from dynacheck.config import Config
 from dynacheck.graph.facts import PLAIN, TensorRef, UnsupportedTensor, facts_of, is_wrapper
 from dynacheck.graph.symbolic import AUTO, BASE, DUCK, STATIC, Dim, Layout
 from dynacheck.guards import MarksAre, NoMarks, TensorMatch, TypeIs
 from dynacheck.guards.tensors import MARKS, FlattenIs, UnbackedMarksAre, flattened
+from dynacheck.marks import marked_at
 from dynacheck.runtime.codes import code_ref
 from dynacheck.runtime.history import (
     CHANGED,
@@ -135,7 +137,12 @@ class ShapePolicy:
         if _marked(marks, "unbacked", dim):
             return _bounded("unbacked", node, dim)
         if _marked(marks, "dynamic", dim):
-            return _bounded("marked", node, dim)
+            marked = _bounded("marked", node, dim)
+            low, high = marked.min or 0, math.inf if marked.max is None else marked.max
+            if size > 1 and not low <= size <= high:  # of 0 and 1 it is told that they are constants
+                what = f"{node.user_path}.size()[{dim}] is {size}, which isn't from {low} to {high} as marked"
+                raise errors.make(errors.ConstraintViolationError, f"{what} by {marked.mark}")
+            return marked
         if _marked(
             marks, "strict_unbacked", dim
         ):  # torch takes its value, and only refuses to make it constant
@@ -256,6 +263,6 @@ def _bounded(kind: Any, node: Node, dim: int) -> Dim:
             low, high = bound.min, bound.max
     if kind == "unbacked":
         low, high = have.get("_dynamo_unbacked_bounds", {}).get(dim, (low, high))
-    return Dim(
-        kind, low, high, f"mark_{'dynamic' if kind == 'marked' else 'unbacked'}({node.user_path}, {dim})"
-    )
+    mark = f"mark_{'dynamic' if kind == 'marked' else 'unbacked'}({node.user_path}, {dim})"
+    place = marked_at(node.peek())
+    return Dim(kind, low, high, f"{mark} at {place}" if place else mark)

@@ -8,6 +8,7 @@ import dynacheck
 import pytest
 import torch
 import torch._dynamo
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 
 def counted(*shape):
@@ -237,3 +238,22 @@ def test_sizes_that_marks_and_checks_rule_out(fn, calls, text):
         compiled(*bad)
     assert str(raised.value).startswith(text)
     assert "marked unbacked are held to what marks and checks say" in str(raised.value)
+
+
+@pytest.mark.parametrize("sizes", [(17,), (3,), (8, 17)])
+def test_a_size_out_of_the_bounds_of_its_mark_is_an_error(sizes):
+    """Torch's exception is what a test of torch's expects; ours says where the mark was made."""
+
+    def call(compiled, marks):
+        for size in sizes:
+            marks.mark_dynamic(x := torch.ones(size, 4), 0, min=4, max=16)
+            compiled(x)
+
+    torch._dynamo.reset()
+    dynacheck.reset()
+    said = rf"\b{sizes[-1]}\b.*\b4\b.*\b16\b"
+    for compiler, marks in ((torch, torch._dynamo), (dynacheck, dynacheck)):
+        with pytest.raises(ConstraintViolationError, match=said) as raised:
+            call(compiler.compile(lambda x: x * 2, backend="eager"), marks)
+    line = call.__code__.co_firstlineno + 2
+    assert str(raised.value).endswith(f"as marked by mark_dynamic(x, 0) at {__file__}:{line}")

@@ -140,13 +140,17 @@ def test_a_mark_that_cannot_hold_is_an_error_with_both_lines(seen, backend):
         return x - 1
 
     compiled = dynacheck.compile(fixed, backend=backend)
+
+    def mark(x):
+        dynacheck.mark_dynamic(x, 0)
+
     with pytest.raises(dynacheck.ConstraintViolationError) as raised:
-        for x in batches(lambda x: dynacheck.mark_dynamic(x, 0), (8,)):
+        for x in batches(mark, (8,)):
             compiled(x)
-    line = fixed.__code__.co_firstlineno + 1
+    line, marked = fixed.__code__.co_firstlineno + 1, mark.__code__.co_firstlineno + 1
     assert (
-        f"x.size()[0] is marked dynamic (mark_dynamic(x, 0)) but was specialised to 8 at {__file__}:{line}"
-        in str(raised.value)
+        f"x.size()[0] is marked dynamic (mark_dynamic(x, 0) at {__file__}:{marked}) "
+        f"but was specialised to 8 at {__file__}:{line} (`if x.shape[0] == 8:`)" in str(raised.value)
     )
     assert not dynacheck.cache_entries(fixed)
 
