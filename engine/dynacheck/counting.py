@@ -88,7 +88,7 @@ class Builder:
         return tuple(
             Change(
                 row.source, row.kind, row.then, row.now, self.name(row.file) if row.file else "", row.line,
-                row.text, row.detail, hints.hint_for(row, rows), decided and i == 0, row.path, row.file,
+                row.text, row.detail, hints.hint_for(row, rows, guards), decided and i == 0, row.path, row.file,
                 row.function, hints.varies_now(row, guards),
             )
             for i, row in enumerate(rows)

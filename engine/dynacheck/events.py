@@ -96,7 +96,8 @@ class ChangeRow:
         hint: what to do, or "".
         function: the line's function.
         trait: of a tensor whose size differs: "grown" (the entry's own graph made it, longer than what it was given),
-            "owned" (a parameter or buffer), or "".
+            "owned" (a parameter or buffer), "marked static", or "fixed" (nothing becomes dynamic: `dynamic=False`); of
+            a number that differs "fixed"; or "".
     """
 
     kind: str

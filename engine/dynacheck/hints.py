@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynacheck.events import SIGNATURE, ChangeRow
-from dynacheck.records import Change, is_condition
+from dynacheck.records import ONE_NUMBER, Change, is_condition
 
 _BY_KIND = {
     "size": "a size that varies is dynamic after one recompile, or from the start with mark_dynamic",
@@ -73,23 +73,40 @@ _COUNTED = "the compiled function counts it (line{0}): count outside of it, or i
 
 
 def varies_now(change: ChangeRow, guards: Collection[str]) -> bool:
-    """Whether an entry takes a number as it comes that the entry before it had held to one value.
+    """Whether an entry takes a number or size as it comes that the entry before it had held to one value.
 
     Args:
         change: the guard of the entry before that failed.
         guards: those of the entry that was made because of it.
     """
     kinds = {type(change.then), type(change.now)}
+    if change.kind == "size":
+        return kinds == {int} and _held(change, guards) == ""
     number = change.kind == "value" and kinds in ({int}, {float}) and bool(guards)
     return number and not any(text.startswith(f"{change.path} == ") for text in guards)
 
 
-def hint_for(change: ChangeRow, others: Sequence[ChangeRow] = ()) -> str:
+def _held(change: ChangeRow, guards: Collection[str]) -> str | None:
+    """How an entry holds a size to one value: by the tensor's own guard, by a condition (its text), not at all (""), or
+    None if its guards don't tell."""
+    dim = change.detail.rpartition(" ")[2]
+    own = next((text for text in guards if text.startswith(f"check_tensor({change.path}, ")), "")
+    sizes = re.search(r" size=\[([^\]]*)\]", own)
+    if sizes is None or not dim.isdecimal():
+        return None
+    if sizes[1].split(", ")[int(dim)] != "None":
+        return own
+    exactly = f"{change.path}.size()[{dim}] == {change.now}"
+    return exactly if exactly in guards else ""
+
+
+def hint_for(change: ChangeRow, others: Sequence[ChangeRow] = (), guards: Collection[str] = ()) -> str:
     """One sentence on what to do about a failed guard; "" if there is nothing useful to say.
 
     Args:
         change: the guard.
         others: all of the entry that failed.
+        guards: those of the entry that was made because of it, if one was.
     """
     if change.hint:
         return change.hint
@@ -103,9 +120,7 @@ def hint_for(change: ChangeRow, others: Sequence[ChangeRow] = ()) -> str:
         if lines:
             return _REBUILDS.format(_lines(lines))
     if change.kind == "size":
-        varying = {(row.source, row.detail) for row in others if row.kind == "size" and type(row.then) is int}
-        several = len(varying) >= _SEVERAL
-        return (several and _size_hint(change) == _BY_KIND["size"] and _ALL_DYNAMIC) or _size_hint(change)
+        return _size_hint(change, others, guards)
     if (
         change.kind == "keys"
         and isinstance(change.then, list | tuple)
@@ -134,14 +149,14 @@ def hint_for(change: ChangeRow, others: Sequence[ChangeRow] = ()) -> str:
         return _AT_THIS_LINE if change.function else _DUCK_SHAPES
     if change.kind != "value":
         return _BY_KIND.get(change.kind, "")
-    return _value_hint(change)
+    return _value_hint(change, varies_now(change, guards))
 
 
 def _lines(lines: Sequence[int]) -> str:
     return ("s " if len(lines) > 1 else " ") + ", ".join(map(str, lines))
 
 
-def _value_hint(change: ChangeRow) -> str:
+def _value_hint(change: ChangeRow, varies: bool) -> str:
     kind, own = type(change.then), change.source.startswith("self.")
     where = "forward" if own else "the compiled function"
     if change.then is None or change.now is None:
@@ -166,8 +181,12 @@ def _value_hint(change: ChangeRow) -> str:
             return _COUNTED.format(_lines(lines))
     if kind in (int, float):
         way_out = "pass it as a tensor"
+        if change.trait == "fixed":
+            return f"dynamic=False keeps numbers constant: {way_out}, or leave dynamic=False out"
         if own:
             way_out = "make it a buffer, or " + (way_out if kind is float else "move it out of forward")
+        elif varies:
+            return f"a number that varies is dynamic after one recompile; {way_out} to have one entry"
         return f"a Python {kind.__name__} read in {where} is part of the compiled code; {way_out}"
     if kind is str:
         return "a string is part of the compiled code: each value is a graph of its own"
@@ -175,33 +194,48 @@ def _value_hint(change: ChangeRow) -> str:
 
 
 _ONE_SIZE_ONLY = (
-    "this size was taken as dynamic, yet the code at this line needs the number itself: the entry serves one size only; "
-    "pad to one size, or do without the number"
+    "the code needs this size itself: the entry serves one size only, though it was taken as dynamic; pad to one size, or "
+    "do without the number"
 )
 
 
 def _pinned(change: ChangeRow | Change) -> str:
     """What to say of a condition that only one number meets; "" of others."""
-    if not re.fullmatch(r"\S+ == -?[\d.]+", str(change.then)):
+    if not ONE_NUMBER.fullmatch(str(change.then)):
         return ""
     if change.kind == "size":
         return _ONE_SIZE_ONLY
     return "the code at this line needs the number itself: each one is a graph of its own"
 
 
-def _size_hint(change: ChangeRow) -> str:
+_OWNED = "sizes of what a module owns are never dynamic: modules of other widths share its function's entries"
+_KEPT_CONSTANT = {
+    "fixed": "dynamic=False (or automatic_dynamic_shapes) keeps sizes constant: leave it out, use mark_dynamic, or pad "
+    "to one size",
+    "marked static": "mark_static keeps this size constant: leave the mark out, or pad to one size",
+}
+
+
+def _size_hint(change: ChangeRow, others: Sequence[ChangeRow], guards: Collection[str]) -> str:
+    if change.trait == "owned" or change.source.startswith("self."):
+        return _OWNED
+    if change.trait in _KEPT_CONSTANT:
+        return _KEPT_CONSTANT[change.trait]
     if {change.then, change.now} & {0, 1}:
         name, dim = change.source, change.detail.rpartition(" ")[2]
-        owned = change.trait == "owned" or not name.isidentifier() or not dim.isdecimal()
-        way_out = "don't call it with them" + ("" if owned else f", or mark_unbacked({name}, {dim})")
+        named = name.isidentifier() and dim.isdecimal()
+        way_out = "don't call it with them" + (f", or mark_unbacked({name}, {dim})" if named else "")
         return f"sizes 0 and 1 have entries of their own, whatever is marked dynamic: {way_out}"
-    if change.trait == "owned" or change.source.startswith("self."):
-        return "sizes of what a module owns are never dynamic: modules of other widths share its function's entries"
     if is_condition(change):
+        bound = re.fullmatch(r"\S+ <= \S+", str(change.then)) is not None
         return _pinned(change) or (
-            "a branch depends on this size: each side is a graph of its own; pad it so that one side serves"
+            f"a branch {'(or a bound of its mark) ' * bound}depends on this size: each side is a graph of its own; "
+            "pad it so that one side serves"
         )
-    return _BY_KIND["size"]
+    if _held(change, guards):
+        return _ONE_SIZE_ONLY
+    varying = {(row.source, row.detail) for row in others if row.kind == "size" and type(row.then) is int}
+    return _ALL_DYNAMIC if len(varying) >= _SEVERAL else _BY_KIND["size"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +265,8 @@ def history_of(changes: Sequence[Change]) -> History:
     values = (first.then, *(change.now for change in changes))
     note = _note(first, values)
     hint = _ALWAYS.get(note.partition(" ")[0], "")
-    if (first.detail and first.detail != SIGNATURE) or (
-        first.kind == "value" and first.source.startswith("self.")
-    ):
+    of_caller = first.source.startswith("self.") or first.source.isidentifier()
+    if (first.detail and first.detail != SIGNATURE) or (first.kind == "value" and of_caller):
         hint = ""
     if any(is_condition(change) and _pinned(change) == _ONE_SIZE_ONLY for change in changes):
         hint = _ONE_SIZE_ONLY  # that it becomes dynamic, as is said of the first change, doesn't help

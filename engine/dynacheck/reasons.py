@@ -241,7 +241,7 @@ INTERNAL = Reason("DC206", "fault of the engine", "The engine failed: {why}.", "
 LIMIT = Reason(
     "DC301", "recompile limit", "{name} reached {limit_name} ({limit}).", "fix the value that keeps changing", "",
 )  # fmt: skip
-STANCE = Reason("DC302", "stance", "The stance {stance} runs it eagerly.", "", "")
+STANCE = Reason("DC302", "stance", "the stance is {stance}", "", "")
 SKIP_FILE = Reason(
     "DC303", "file that is never traced", "{file} belongs to {what}, which isn't traced.", "", ""
 )

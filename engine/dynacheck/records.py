@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +73,10 @@ class Change:
             return f"holds: {self.detail}" if self.detail else "holds"
         if self.detail == SIGNATURE:
             return str(self.then)
-        return str(self.then) if is_condition(self) else _shown(self.kind, self.then)
+        if is_condition(self):
+            exactly = ONE_NUMBER.fullmatch(self.then)
+            return exactly[1] if exactly else str(self.then)
+        return _shown(self.kind, self.then)
 
     @property
     def became(self) -> str:
@@ -242,6 +246,10 @@ class Records:
     most_entries: int
     failures: tuple[Event, ...]
     left_alone: tuple[Skipped, ...] = ()
+
+
+ONE_NUMBER = re.compile(r"\S+ == (-?[\d.]+)")
+"""A condition that one number meets."""
 
 
 def is_condition(change: Change | ChangeRow) -> bool:

@@ -253,7 +253,7 @@ def _watch_guards(hooks: Any) -> None:
         if _here.attempts:
             current = _here.attempts[-1]
             current.guards = tuple(values.snapshot(entries, functools.partial(_held, current.output)))
-            current.guard_texts = tuple(text for e in entries for text in e.orig_guard.code_list or ())
+            current.guard_texts = values.texts(entries, current.guards)
             for entry in entries:  # torch makes filtered guards again, of a numpy array with another tensor
                 entry.orig_guard.obj_weakref = None
         return [True] * len(entries) if previous is None else previous(entries)

@@ -88,7 +88,7 @@ class EventRecorder(Recorder):
         """Frames that ran eagerly in a call without torch's translator being asked: code, cause, reason."""
         own = None if target is None else target.code
         if call.stance and own is not None:
-            yield own, "stance", reasons.STANCE.id
+            yield own, "stance", reasons.STANCE.message(stance=call.stance)
             return
         for place in call.refused:
             limited = [code for code, where in self._limited.items() if where == place]

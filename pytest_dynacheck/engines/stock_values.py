@@ -13,7 +13,7 @@ import enum
 import importlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -60,7 +60,7 @@ class Change:
     """One assumed value that is different now: where it lives, of which kind, and both values as plain data.
 
     ``source`` is torch's spelling. ``decided``: the guard that failed is about it; the others only differ.
-    ``trait`` of a tensor whose size differs: "grown" (its entry's graph made it, longer), "owned" by a module, or "".
+    ``trait``: as ``ChangeRow`` of the engine's events has it.
     """
 
     source: str
@@ -174,6 +174,24 @@ def snapshot(entries: Iterable[Any], static: Static | None = None) -> list[Snaps
     return found
 
 
+def texts(entries: Iterable[Any], taken: Iterable[Snapshot]) -> tuple[str, ...]:
+    """Returns the guards as torch's logs spell them; those of tensors, which it gives no text of, from the snapshots.
+
+    Args:
+        entries: what torch gives a guard filter.
+        taken: the snapshots made of them.
+    """
+    tensors = [
+        "check_tensor({}, {dtype}, device={device}, requires_grad={requires_grad}, size={size}, stride={stride})".format(
+            shot.source,
+            **{**shot.aspects, "size": list(shot.aspects["size"]), "stride": list(shot.aspects["stride"])},
+        )
+        for shot in taken
+        if {"dtype", "size", "stride"} <= shot.aspects.keys()
+    ]
+    return (*tensors, *(text for entry in entries for text in entry.orig_guard.code_list or ()))
+
+
 def _now(source: str, names: dict[str, Any]) -> Any:
     """Returns what a source leads to now; _MISSING when it leads nowhere or can't be read."""
     try:
@@ -249,12 +267,18 @@ def made_by(nodes: Iterable[Any]) -> frozenset[tuple[int, ...]]:
 _OWNED = re.compile(r"\._(?:parameters|buffers)\['\w+'\]$")
 
 
-def _trait(kind: str, source: str, then: Any, now: Any, value: Any, made: frozenset[tuple[int, ...]]) -> str:
-    if kind != "size":
-        return ""
-    if now > then and describe(value).get("size") in made:
+def _trait(change: Change, value: Any, made: frozenset[tuple[int, ...]]) -> str:
+    """What is known of a tensor whose size differs, or a number that does."""
+    config = importlib.import_module("torch._dynamo.config")
+    fixed = "" if config.automatic_dynamic_shapes or not config.assume_static_by_default else "fixed"
+    if change.kind != "size":
+        return fixed if change.kind == "value" and type(value) in (int, float) else ""
+    if change.now > change.then and describe(value).get("size") in made:
         return "grown"
-    return "owned" if _OWNED.search(source) else ""
+    if _OWNED.search(change.source):
+        return "owned"
+    marks = vars(value).get("_dynamo_static_indices", ())
+    return "marked static" if change.detail in [f"size of dim {dim}" for dim in marks] else fixed
 
 
 def changes(
@@ -277,7 +301,8 @@ def changes(
             continue
         for kind, then, now, detail in _differences(shot, value):
             told = _kind(kind, shot.source, value)
-            decided, trait = shot.source in failed, _trait(told, shot.source, then, now, value, made)
-            change = Change(shot.source, told, then, now, detail, shot.file, shot.line, decided, trait)
+            decided = shot.source in failed
+            change = Change(shot.source, told, then, now, detail, shot.file, shot.line, decided)
+            change = replace(change, trait=_trait(change, value, made))
             found.setdefault((shot.source, told, detail), change)
     return tuple(found.values())

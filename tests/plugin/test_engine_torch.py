@@ -113,6 +113,21 @@ BODIES = {
             compiled(X)
         """,
     "sizes": "def test_one():\n    f = torch.compile(clean, dynamic=False)\n    f(X), f(X[:3]), f(X[:1])\n",
+    "what becomes dynamic, and what does not": """
+        def picked(x):
+            return x * [1, 2, 3, 4, 5][x.shape[0]]
+
+        def test_one():
+            marked, varies = torch.compile(lambda x: x.sin()), torch.compile(lambda x, n: x * n)
+            for size in (4, 3):
+                x = torch.ones(size)
+                torch._dynamo.mark_static(x, 0)
+                marked(x)
+            for f in (torch.compile(clean), torch.compile(picked)):
+                f(X), f(X[:3]), f(X[:2])
+            fixed = torch.compile(lambda x, n: x + n, dynamic=False)
+            varies(X, 0.5), varies(X, 0.25), fixed(X, 3), fixed(X, 4)
+        """,
     "stance": """
         def test_one():
             f = torch.compile(clean)
@@ -199,7 +214,12 @@ def told(project, engine, body):
     return found
 
 
-HINTS = {"a cache that grows": "use a static cache", "a dict that it adds to": "adds keys to it (line"}
+HINTS = {
+    "a cache that grows": "use a static cache",
+    "a dict that it adds to": "adds keys to it (line",
+    "sizes": "dynamic=False (or",
+    "what becomes dynamic, and what does not": "mark_static keeps this size constant",
+}
 
 
 @pytest.mark.parametrize("name", BODIES)

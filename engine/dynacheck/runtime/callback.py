@@ -181,10 +181,10 @@ class _Decision:
             policy = ShapePolicy(engine.history, settings, self.job.dynamic, self.job.isolation)
             policy.observe(self.func, self.args)
         if observers.active:
-            why = reasons.STANCE.id
-            observers.emit(
-                events.RanEagerly(code_ref(self.func.__code__), "stance", why, call=calls.number())
-            )
+            counted = counted_entries(self.state)
+            explained = self._explained(counted) if counted else ()
+            why, ref = reasons.STANCE.message(stance=stance), code_ref(self.func.__code__)
+            observers.emit(events.RanEagerly(ref, "stance", why, explained, call=calls.number()))
         return None if stance == "eager_then_compile" else False
 
     def _recompile_error(self, why: str, counted: list[_C.Entry]) -> errors.DynacheckError:

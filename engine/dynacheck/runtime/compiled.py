@@ -107,7 +107,8 @@ class Compile:
 
     def _told_eagerly(self, *args: Any, **kwargs: Any) -> Any:
         if self.target is not None:
-            observers.emit(events.RanEagerly(self.target, "stance", reasons.STANCE.id, call=calls.number()))
+            why = reasons.STANCE.message(stance="force_eager")
+            observers.emit(events.RanEagerly(self.target, "stance", why, call=calls.number()))
         return self._runner(Stance("force_eager"))(*args, **kwargs)
 
     def _runner(self, stance: Stance) -> Callable[..., Any]:

@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 
-from dynacheck import _C
+from dynacheck import _C, config
 from dynacheck.events import SIGNATURE, ChangeRow, EntryMiss, Named, failed_guards
 from dynacheck.guards import Change, Failure, explain_miss
 from dynacheck.runtime.codes import EntryRecord
 from dynacheck.runtime.dynamic import is_owned
-from dynacheck.sources import FrameView, Local, is_a, type_lookup
+from dynacheck.runtime.regions import info_of
+from dynacheck.sources import FrameView, Local, instance_dict, is_a, type_lookup
 from dynacheck.translate.spelling import spelled
 
 
@@ -44,7 +45,7 @@ def explain(
     misses = [
         EntryMiss(
             mine[entry.index].index,
-            tuple(_row(failure, frame, mine[entry.index]) for failure in entry.failures),
+            tuple(_row(failure, frame, mine[entry.index], region) for failure in entry.failures),
         )
         for entry in found
     ]
@@ -57,17 +58,25 @@ def _index(entry: _C.Entry) -> int:
     return entry.owner.index
 
 
-def _trait(failure: Failure, frame: FrameView, made: frozenset[tuple[int, ...]]) -> str:
-    """What is known of a tensor whose size differs."""
+def _trait(failure: Failure, frame: FrameView, made: frozenset[tuple[int, ...]], region: _C.Region) -> str:
+    """What is known of a tensor whose size differs, or a number that does."""
     change, nodes = failure.change, failure.installed.nodes
-    value = nodes[0].fetch(frame) if change.kind == "size" and len(nodes) == 1 else None
+    if change.kind not in ("size", "value") or len(nodes) != 1:
+        return ""
+    value, dynamic = nodes[0].fetch(frame), info_of(region).dynamic
+    fixed = dynamic is False or (dynamic is None and not config.get("automatic_dynamic_shapes"))
+    if change.kind == "value":
+        return "fixed" if fixed and type(value) in (int, float) else ""
     if not is_a(value, torch.Tensor):
         return ""
     with torch._C.DisableTorchFunction():
         shape = tuple(value.shape)
     if type(change.then) is int and change.now > change.then and shape in made:
         return "grown"
-    return "owned" if is_owned(nodes[0], value) else ""
+    if is_owned(nodes[0], value):
+        return "owned"
+    marks = (instance_dict(value) or {}).get("_dynamo_static_indices", ())
+    return "marked static" if change.detail in [f"size of dim {dim}" for dim in marks] else "fixed" * fixed
 
 
 def signature(func: FunctionType, args: tuple[Any, ...]) -> str:
@@ -110,7 +119,7 @@ def _telling(failure: Failure, frame: FrameView, record: EntryRecord) -> Change:
     return change
 
 
-def _row(failure: Failure, frame: FrameView, record: EntryRecord) -> ChangeRow:
+def _row(failure: Failure, frame: FrameView, record: EntryRecord, region: _C.Region) -> ChangeRow:
     change, where, made = _telling(failure, frame, record), failure.where, record.made
     file, line, text = ("", 0, "") if where is None else (where.file, where.line, where.text)
     return ChangeRow(
@@ -125,7 +134,7 @@ def _row(failure: Failure, frame: FrameView, record: EntryRecord) -> ChangeRow:
         text or (linecache.getline(file, line).strip() if line else ""),
         failure.text,
         function="" if where is None else where.function,
-        trait=_trait(failure, frame, made),
+        trait=_trait(failure, frame, made, region),
     )
 
 

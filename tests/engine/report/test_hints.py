@@ -62,7 +62,8 @@ def test_every_kind_has_a_hint(kind):
         (row("present", "absent", "self.b", "presence"), "in __init__"),
         (row(4, 5, "x", "size"), "mark_dynamic"),
         (row(4, 1, "x", "size"), "0 and 1"),
-        (row("x.size()[0] <= 8", 9, "x", "size"), "a branch depends on this size"),
+        (row("x.size()[0] <= 8", 9, "x", "size"), "a branch (or a bound of its mark) depends on this size"),
+        (row("(x.size()[0] % 8) == 0", 9, "x", "size"), "a branch depends on this size"),
         (row("x.size()[0] == 4", 5, "x", "size"), "the entry serves one size only"),
         (row("2 <= x.size()[0]", 1, "x", "size"), "0 and 1"),
         (row("x.size()[0] == y.size()[0]", {}, "x, y", "expression"), "warm up with different ones"),
@@ -71,6 +72,12 @@ def test_every_kind_has_a_hint(kind):
         (row(4, 5, "self.k", "size", trait="grown"), "use a static cache"),
         (row(0, 1, "past[0]", "size", trait="grown"), "use a static cache"),
         (row(4, 5, "m.weight", "size", trait="owned"), "never dynamic"),
+        (row(1, 5, "m.weight", "size", trait="owned", detail="size of dim 0"), "never dynamic"),
+        (row(4, 5, "x", "size", trait="fixed"), "dynamic=False"),
+        (row(4, 1, "x", "size", trait="fixed"), "dynamic=False"),
+        (row(4, 5, "x", "size", trait="marked static"), "mark_static keeps"),
+        (row(4, 5, "n", trait="fixed"), "dynamic=False keeps numbers constant"),
+        (row(0.5, 0.25, "self.scale", trait="fixed"), "dynamic=False keeps numbers constant"),
         (row(["a", "b"], ["b", "a"], "batch", "keys"), "in the same order"),
         (row(["a", "b"], ["b"], "batch", "keys"), "pass the same keys"),
         (row("(x)", "(x, n=)", "named", "keys", detail=SIGNATURE), "each way of calling it"),
@@ -78,6 +85,34 @@ def test_every_kind_has_a_hint(kind):
 )
 def test_what_suits_one_kind_only(found, part):
     assert part in hint_for(found)
+
+
+CHECK = "check_tensor(L['x'], torch.float32, device=None, requires_grad=False, size=[{}], stride=[1])"
+
+
+@pytest.mark.parametrize(
+    ("guards", "part", "dynamic"),
+    [
+        ((CHECK.format("None, 3"), "2 <= L['x'].size()[0]"), "mark_dynamic", True),
+        ((CHECK.format("None, 3"), "L['x'].size()[0] == 9"), "the entry serves one size only", False),
+        ((CHECK.format("None, 3"), "L['x'].size()[1] == 9"), "mark_dynamic", True),
+        ((CHECK.format("9, None"),), "the entry serves one size only", False),
+        ((), "mark_dynamic", False),
+    ],
+)
+def test_what_became_of_a_size(guards, part, dynamic):
+    """Whether the entry that was made takes it as it comes, or the code needs the number."""
+    changed = ChangeRow("size", "x", "L['x']", 4, 9, "size of dim 0")
+    assert part in hint_for(changed, (changed,), guards)
+    assert varies_now(changed, guards) == dynamic
+
+
+def test_a_number_that_varies_now_is_dynamic():
+    for then, now in ((2, 3), (0.5, 0.25)):
+        changed = ChangeRow("value", "n", "L['n']", then, now)
+        assert "is dynamic after one recompile" in hint_for(changed, (), ("L['m'] == 2",))
+        assert "is part of the compiled code" in hint_for(changed, (), (f"L['n'] == {now}",))
+        assert "make it a buffer" in hint_for(replace(changed, source="self.n"), (), ("L['m'] == 2",))
 
 
 def test_several_sizes_that_vary():
@@ -187,6 +222,8 @@ def test_what_counts_as_counting(tmp_path, body, lines):
 def test_what_to_do_about_what_always_grows():
     grown = [Change("bag", "length", n, n + 1) for n in range(4)]
     assert history_of(grown).hint == "collect outside of the compiled function, or return what is collected"
+    of_caller = [Change("n", "value", n, n + 1, hint="of its own") for n in range(4)]
+    assert history_of(of_caller).hint == "" and history_of(of_caller).note == "only ever incremented"
     counts = [Change("state['n']", "value", n, n + 1) for n in range(4)]
     assert history_of(counts).hint == "count outside of the compiled function, or in a tensor"
     assert history_of([change(n, n + 1) for n in range(4)]).hint == ""

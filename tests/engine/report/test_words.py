@@ -156,7 +156,7 @@ def test_enum_members_and_functions_are_named():
         ("dtype", torch.float32, torch.float64, "x.dtype", "torch.float32", "torch.float64"),
         ("expression", "n % 8 == 0", {"n": 9}, "n % 8 == 0", "holds", "n is 9"),
         ("value", "a", "b", "x", "'a'", "'b'"),
-        ("value", "n == 4", 5, "x", "n == 4", "5"),
+        ("value", "n == 4", 5, "x", "4", "5"),
         ("size", "8 <= x.size()[0]", 5, "x", "8 <= x.size()[0]", "5"),
         ("rank", 1, 2, "x.dim()", "1", "2"),
     ],
