@@ -144,7 +144,19 @@ def _recompiles(report: Any, verdict: Verdict, verbosity: int, limit: int) -> st
             lines += [f"  allowed: {cause}" for cause in excused]
             causes = [cause for cause in causes if cause not in excused]
         lines += _allow(verdict, *causes)
-    return "\n".join(lines + _more(limit, len(groups), "cause"))
+    lines += _more(limit, len(groups), "cause")
+    paths = [record for record in report.skipped if record.changes]
+    for record in paths[:limit]:
+        number = next(
+            (i for i, call in enumerate(report.calls, 1) if call.number == record.call), record.call
+        )
+        lines.append(
+            f"{record.function} ({record.file}:{record.line}) took a path without tensor operations in call {number}: "
+            "no graph, no entry"
+        )
+        for change, _ in _grouped(_telling(record.changes))[: _CHANGES[0]]:
+            lines.append(f"  {change.subject}: {change.was} -> {change.became}")
+    return "\n".join(lines + _more(limit, len(paths), "path"))
 
 
 def _code(record: Any) -> Any:

@@ -224,13 +224,16 @@ class Builder:
                 event.message,
                 event.caused_by_break,
                 event.call,
+                self.changes(event.misses[0], decided=True, event=event) if event.misses else (),
             )
         )
 
     def ran_eagerly(self, event: ev.RanEagerly) -> None:
         rows = self.changes(event.misses[0], decided=True, event=event) if event.misses else ()
         message = self.limits.get((event.code, id(event.code.code)), "") if event.cause == "limit" else ""
-        self._eager(event, self.named(event), event.cause, message or title_of(event.reason), rows)
+        self._eager(
+            event, self.named(event), event.cause, message or event.message or title_of(event.reason), rows
+        )
 
     def limit_reached(self, event: ev.LimitReached) -> None:
         self.limits[event.code, id(event.code.code)] = f"{event.limit_name} ({event.limit}) is reached"

@@ -49,7 +49,7 @@ class InvalidBackend(DynacheckError):
 
 
 class ConstraintViolationError(DynacheckError):
-    """A dimension marked dynamic was specialised, or isn't within its bounds; the message names the line of the mark too."""
+    """A dimension marked dynamic was specialised, or isn't within its bounds; the message names both lines."""
 
 
 class InternalError(DynacheckError):

@@ -224,13 +224,17 @@ class GraphBroke(Event):
 
 @dataclass(frozen=True, slots=True)
 class FrameSkipped(Event):
-    """A frame was looked at and not translated; `caused_by_break` frames run eagerly because of a break."""
+    """A frame was looked at and not translated; `caused_by_break` frames run eagerly because of a break.
+
+    `misses`: of a frame that turned out to have no tensor operation, why no entry served it.
+    """
 
     code: CodeRef
     reason: str
     message: str
     stack: tuple[StackLine, ...] = ()
     caused_by_break: bool = False
+    misses: tuple[EntryMiss, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,12 +269,13 @@ class LimitReached(Event):
 
 @dataclass(frozen=True, slots=True)
 class RanEagerly(Event):
-    """A frame was refused and ran as it is: `cause` is limit, stance, skip or raised."""
+    """A frame was refused and ran as it is: `cause` is limit, stance, skip or raised; `message` says more, or ""."""
 
     code: CodeRef
     cause: str
     reason: str = ""
     misses: tuple[EntryMiss, ...] = ()
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,8 +194,8 @@ def _value_hint(change: ChangeRow, varies: bool) -> str:
 
 
 _ONE_SIZE_ONLY = (
-    "the code needs this size itself: the entry serves one size only, though it was taken as dynamic; pad to one size, or "
-    "do without the number"
+    "the code needs this size itself: the entry serves one size only, though it was taken as dynamic; pad to one size, "
+    "or do without the number"
 )
 
 

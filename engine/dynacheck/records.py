@@ -195,7 +195,10 @@ class CacheEntry:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A frame that was looked at and not translated."""
+    """A frame that was looked at and not translated.
+
+    `changes`: of one that turned out to have no tensor operation, failed guards of the nearest entry.
+    """
 
     function: str
     file: str
@@ -204,6 +207,7 @@ class Skipped:
     message: str
     caused_by_break: bool
     call: int
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,10 @@ class EventRecorder(Recorder):
         super().closed(call, raised)
         target = _target(call.target)
         for code, why, reason in self._eager_in(call, target):
-            self.events.append(ev.RanEagerly(own_ref(code, target), why, reason, call=call.number))
+            told = reasons.STANCE.message(stance=call.stance) if why == "stance" else ""
+            self.events.append(
+                ev.RanEagerly(own_ref(code, target), why, reason, message=told, call=call.number)
+            )
         call.target = None
         self.events.append(ev.CallFinished(target, call.outcome, call.hits, raised, call=call.number))
 
@@ -88,7 +91,7 @@ class EventRecorder(Recorder):
         """Frames that ran eagerly in a call without torch's translator being asked: code, cause, reason."""
         own = None if target is None else target.code
         if call.stance and own is not None:
-            yield own, "stance", reasons.STANCE.message(stance=call.stance)
+            yield own, "stance", reasons.STANCE.id
             return
         for place in call.refused:
             limited = [code for code, where in self._limited.items() if where == place]
@@ -156,7 +159,8 @@ class _Telling:
         elif attempt.tried and attempt.translated and self.ref == self.target:
             # frames without tensors that are called below it (a print that is captured) are nobody's concern
             reason = reasons.NO_TENSOR_OPERATIONS
-            yield ev.FrameSkipped(self.ref, reason.id, reason.message(), call=self.call)
+            misses = self._misses()
+            yield ev.FrameSkipped(self.ref, reason.id, reason.message(), misses=misses, call=self.call)
 
     def _break(self, found: Break, skipped: bool) -> ev.Event:
         stack = tuple(stack_line(file, line, name) for file, line, name in found.stack)

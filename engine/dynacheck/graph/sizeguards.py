@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias

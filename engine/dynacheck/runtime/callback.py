@@ -183,8 +183,10 @@ class _Decision:
         if observers.active:
             counted = counted_entries(self.state)
             explained = self._explained(counted) if counted else ()
-            why, ref = reasons.STANCE.message(stance=stance), code_ref(self.func.__code__)
-            observers.emit(events.RanEagerly(ref, "stance", why, explained, call=calls.number()))
+            told, ref = reasons.STANCE.message(stance=stance), code_ref(self.func.__code__)
+            observers.emit(
+                events.RanEagerly(ref, "stance", reasons.STANCE.id, explained, told, call=calls.number())
+            )
         return None if stance == "eager_then_compile" else False
 
     def _recompile_error(self, why: str, counted: list[_C.Entry]) -> errors.DynacheckError:

@@ -107,8 +107,10 @@ class Compile:
 
     def _told_eagerly(self, *args: Any, **kwargs: Any) -> Any:
         if self.target is not None:
-            why = reasons.STANCE.message(stance="force_eager")
-            observers.emit(events.RanEagerly(self.target, "stance", why, call=calls.number()))
+            why, told = reasons.STANCE, reasons.STANCE.message(stance="force_eager")
+            observers.emit(
+                events.RanEagerly(self.target, "stance", why.id, message=told, call=calls.number())
+            )
         return self._runner(Stance("force_eager"))(*args, **kwargs)
 
     def _runner(self, stance: Stance) -> Callable[..., Any]:

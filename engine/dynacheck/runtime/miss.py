@@ -186,21 +186,12 @@ class Miss:
             told.append(events.GraphBroke(self.id, ref, reason.id, message, reason.hint, stack, call=call))
         for sentence, lines in done.cautions.items():
             told.append(events.Cautioned(ref, sentence, user_stack(lines), call=call))
+        latest, code = self.data.latest.get(self.job.isolation), done.code
+        explained = self._explained(counted)
         if not record.counted:
             reason = reasons.NO_TENSOR_OPERATIONS
-            told.append(events.FrameSkipped(ref, reason.id, reason.message(), call=call))
+            told.append(events.FrameSkipped(ref, reason.id, reason.message(), misses=explained, call=call))
             return told
-        scope = in_scope(counted, self.job.isolation)
-        died = self.data.died
-        if died is not None and died.isolation != self.job.isolation:
-            died = None
-        latest = self.data.latest.get(self.job.isolation)
-        explained: tuple[events.EntryMiss, ...] = ()
-        if scope or died is not None:
-            explained = misses.explain(scope, self.job.region, self.func, self.args, died)
-        elif latest is not None:
-            explained = (events.EntryMiss(latest, (), True),)
-        code = done.code
         told.append(
             events.EntryAdded(
                 self.id,
@@ -218,6 +209,17 @@ class Miss:
             )
         )
         return told
+
+    def _explained(self, counted: list[_C.Entry]) -> tuple[events.EntryMiss, ...]:
+        """Why no entry of the compile's scope served the frame."""
+        scope = in_scope(counted, self.job.isolation)
+        died = self.data.died
+        if died is not None and died.isolation != self.job.isolation:
+            died = None
+        latest = self.data.latest.get(self.job.isolation)
+        if scope or died is not None:
+            return misses.explain(scope, self.job.region, self.func, self.args, died)
+        return () if latest is None else (events.EntryMiss(latest, (), True),)
 
     def _skipped(self, skipped: SkipFrame) -> None:
         """The frame runs as it is; so do all of its code from now on, unless it just raised or called a lazy module."""

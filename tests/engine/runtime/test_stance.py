@@ -29,6 +29,7 @@ def test_force_eager(compiled, backend, seen, x):
     assert len(backend) == 1
     assert [c.outcome for c in seen.calls] == ["miss", "eager", "eager", "hit"]
     assert [r.cause.split("@")[0] for r in seen.eager_runs] == ["eager:stance"] * 2
+    assert [r.message for r in seen.eager_runs] == ["the stance is force_eager"] * 2
 
 
 def test_force_eager_runs_modules_and_c_functions(backend, x):
@@ -53,6 +54,11 @@ def test_eager_on_recompile(compiled, backend, watched, x):
     for report in reports:
         assert [c.outcome for c in report.calls] == ["eager", "hit", "eager"]
         assert [r.why for r in report.eager_runs] == ["stance", "stance"]
+        assert [r.message for r in report.eager_runs] == ["the stance is eager_on_recompile"] * 2
+        assert [[(c.source, c.then, c.now) for c in r.changes] for r in report.eager_runs] == [
+            [("n", 1, 2)],
+            [],
+        ]
     assert len(backend) == 1
 
 
