@@ -6,7 +6,7 @@ from typing import Any
 
 from dynacheck import reasons
 from dynacheck.bytecode.instruction import Instruction
-from dynacheck.opcodes.table import Machine, opcode
+from dynacheck.opcodes.table import CannotSplit, Machine, opcode
 from dynacheck.variables import abstract
 from dynacheck.variables.base import VariableTracker
 from dynacheck.variables.slices import SliceVariable
@@ -41,10 +41,12 @@ def to_bool(tx: Machine, inst: Instruction) -> None:
 def slice_of(
     tx: Machine, start: VariableTracker, stop: VariableTracker, step: VariableTracker | None = None
 ) -> VariableTracker:
-    """The slice that an expression makes; where it takes the number in a tensor, the frame is given up, as by torch."""
+    """The slice that an expression makes; where it takes the number in a tensor, the frame is left, as by torch."""
     parts = [start, stop, tx.constant(None) if step is None else step]
     if not tx.captures_scalars() and any(isinstance(part.realize(tx), TensorVariable) for part in parts):
-        tx.give_up(reasons.SCALAR_OUTPUT, call="slice()")
+        broke = CannotSplit(reasons.SCALAR_OUTPUT, call="slice()")
+        broke.stack = tx.stack_lines()
+        raise broke
     return SliceVariable(parts[0], parts[1], parts[2])
 
 

@@ -10,7 +10,7 @@ from dynacheck.bytecode.copying import Copier
 from dynacheck.bytecode.flow import Comprehension, comprehension, effect
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.bytecode.liveness import liveness, looks_again
-from dynacheck.opcodes.table import NULL
+from dynacheck.opcodes.table import NULL, CannotSplit
 from dynacheck.reasons import Reason
 from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame, WithBlock
@@ -73,6 +73,7 @@ class Split:
         self.broke = broke
         self.codegen = codegen
         self.blocks: list[WithBlock] = []
+        self.at_statement = isinstance(broke, CannotSplit) and len(broke.stack) == 1
         self.whole: Comprehension | None = None
         self.held: set[str] = set()
         """Locals that aren't used any more, and hold what does something when it goes."""
@@ -88,6 +89,11 @@ class Split:
             self.give_up(reasons.BREAK_IN_WITH)
         if broke.reason is reasons.FRAME_INSPECTION and len(broke.stack) == 1:  # it would see our temporaries
             raise SkipFrame(broke.reason, broke.message, broke.stack, broke)
+        if self.at_statement:
+            why = why_not_resumable(frame.code, inst.index)
+            if why is not None:
+                self.give_up(reasons.BREAK_NOT_RESUMABLE, why=why)
+            return
         reason = why_given_up(frame, inst, frame.attempt.settings.split_more)
         if reason is not None:
             self.give_up(reason)
@@ -128,13 +134,16 @@ class Split:
         self.check()
         frame, inst, codegen = self.frame, self.inst, self.codegen
         jump = inst.opname in JUMPS or inst.opname in KEEPING_JUMPS
-        look_at(frame, frame.stack, 1 if jump or self.whole else pops_of(inst, self._leaves()))
+        taken = 1 if jump or self.whole else 0 if self.at_statement else pops_of(inst, self._leaves())
+        look_at(frame, frame.stack, taken)
         for block in reversed(self.blocks):
             assert isinstance(block.manager, ContextVariable)
             block.manager.leave(frame)
         live = set(liveness(frame.code).locals(inst.index + 1))
+        if self.at_statement or self.whole is not None:
+            live |= {*liveness(frame.code).locals(inst.index)}
         if self.whole is not None:
-            live |= {*liveness(frame.code).locals(inst.index), *liveness(frame.code).locals(self.whole.stop)}
+            live |= {*liveness(frame.code).locals(self.whole.stop)}
         if inst.target is not None:
             live |= set(liveness(frame.code).locals(inst.target))
         first = frame.code.co_varnames[:1]
@@ -162,7 +171,9 @@ class Split:
             codegen.load(frame.locals[name])
         for name in reversed(names):
             build.store_fast(name)
-        if self.whole is not None:
+        if self.at_statement:
+            self._resume(inst.index, 0, [], names, exits)
+        elif self.whole is not None:
             self._comprehension(self.whole, names, exits)
         elif inst.opname in JUMPS:
             self._jump(names, exits, JUMPS[inst.opname], keep=False)
@@ -318,7 +329,7 @@ class Split:
         carried += [name for name in kept if holds_carried(frame, [frame.locals[name]])]
         carried += [name for name, cell in frame.cells.items() if holds_carried(frame, [cell])]
         carried += dict.fromkeys(names_written(frame, frame.attempt.effects.items()))
-        layout = ResumeLayout(depth, kept, nulls, blocks, tuple(carried))
+        layout = ResumeLayout(depth, kept, nulls, blocks, tuple(carried), self.at_statement)
         resume = resume_code(frame.code, index, layout)
         enters = []
         for position in blocks:

@@ -94,6 +94,9 @@ class Frame(Names):
         self.ip = 0
         self.inst: Instruction = self.decoded.instructions[0]
         self.count = 0
+        self.checkpoint: tuple[int, int] | None = (
+            None  # of the last statement a graph can end at: as in `breaks`
+        )
         self.begun: dict[int, int] = {}  # comprehensions, and how many instructions had run
         self.result: VariableTracker | None = None
         self.yielded: VariableTracker | None = None
@@ -174,6 +177,8 @@ class Frame(Names):
                 broke = speculation.break_at(self.count, inst.index)
                 if broke is not None:
                     return "break", (inst, broke)
+            if not self.stack and attempt.graph.calls > 1 and not blocks(self.decoded, inst.index):
+                self.checkpoint = (self.count, inst.index)
             self.ip += 1
             row = rows[inst.index]
             try:
@@ -221,7 +226,11 @@ class Frame(Names):
             None  # it outlives the attempt, whose frames hold the program's values
         )
         count, index = self.count, inst.index
-        if not self.attempt.settings.split_more:
+        if isinstance(broke, opcode_table.CannotSplit) and len(broke.stack) == 1:
+            if self.checkpoint is None or self.attempt.fullgraph:
+                raise SkipFrame(broke.reason, broke.message, broke.stack, broke)
+            count, index = self.checkpoint
+        elif not self.attempt.settings.split_more:
             for start, begun in self.begun.items():
                 whole = comprehension(self.decoded, start)
                 if whole is not None and start < index < whole.stop:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Final
 
+from dynacheck import _C
 from dynacheck.bytecode.assemble import CONTINUES, Shape, assemble_shape, prologue
 from dynacheck.bytecode.build import Builder
 from dynacheck.bytecode.by_code import ByCode
@@ -40,6 +41,8 @@ class ResumeLayout:
     """Stack positions of the exits of `with` blocks to enter again, outermost first."""
     carried: tuple[str | int, ...] = ()
     """Names, and stack positions, that lead to iterators whose place is known."""
+    as_it_is: bool = False
+    """Whether the function isn't translated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +202,7 @@ def resume_code(parent: CodeType, index: int, layout: ResumeLayout) -> ResumeCod
     found = made.get((at, layout))
     if found is None:
         found = made[at, layout] = _Maker(original, at, layout).make()
+        _C.state(found.code).skip = layout.as_it_is
     return found
 
 

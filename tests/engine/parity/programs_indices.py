@@ -107,6 +107,52 @@ number("that_is_a_float", "nn.functional.leaky_relu(x, n)", 1, 1, 0, (0.5, 0.25,
 number("that_is_a_double", "torch.add(x, x, alpha=n)", 1, 0, 0, tuple(torch.tensor([0.5, 2.0, 3.0]).double()))
 
 
+def cut(y, n):
+    y = y + 1
+    y = y * 2
+    return y[:n]
+
+
+@program("sliced_behind_a_graph", 37, graphs=4, breaks=1, recompiles=2)
+def _():
+    def doubled(z):
+        return z * 2
+
+    def f(x, n):
+        y = x + 1
+        z = y * 2
+        z = z[:n]
+        print("of", len(z))
+        return doubled(z), y
+
+    return f, [(torch.ones(8), torch.tensor(n)) for n in (2, 3, 4, 1)]
+
+
+@program("sliced_in_a_callee", 37, graphs=2, breaks=1)
+def _():
+    def f(x, n):
+        x = x + 1
+        x = x + 2
+        return cut(x, n), x
+
+    return f, [(torch.ones(8), torch.tensor(n)) for n in (2, 3)]
+
+
+@program("sliced_in_a_try", 37, graphs=1, breaks=1)
+def _():
+    def f(x, n):
+        x = x + 1
+        x = x * 2
+        try:
+            x = x * 3
+            y = x[n:]
+        except ValueError:
+            y = x
+        return y, x
+
+    return f, [(torch.ones(8), torch.tensor(n)) for n in (2, 3)]
+
+
 @program("number_in_a_buffer", 37, graphs=1)
 def _():
     class Padded(nn.Module):

@@ -12,7 +12,6 @@ def both(name: str, why: Any) -> dict[tuple[str, bool], Any]:
 
 # Not yet: (name, training) -> why. Strict: one that agrees fails.
 EXPECTED_FAILURES: dict[tuple[str, bool], str] = {
-    ("encodec", False): "a 0-d buffer as a size breaks, torch makes a symbol of its value",
     ("m2m_100", True): (
         "torch compiles the decoder's output class for the size it sees, though the encoder's came with another one "
         "by the same path in the same code"
