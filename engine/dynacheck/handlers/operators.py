@@ -182,13 +182,13 @@ def itemgetter(tx: Tracer, item: Arg, /, *items: Arg) -> VariableTracker:
 @handles(operator.attrgetter)
 def attrgetter(tx: Tracer, attr: Arg, /, *attrs: Arg) -> VariableTracker:
     for name in (attr, *attrs):
-        if name.get_type() is not str:
+        if not issubclass(name.get_type(), str):
             tx.raise_(TypeError, "attribute name must be a string")
     return GetterVariable(operator.attrgetter, [attr, *attrs])
 
 
 @handles(operator.methodcaller)
 def methodcaller(tx: Tracer, name: Arg, /, *args: Arg, **kwargs: Arg) -> VariableTracker:
-    if name.get_type() is not str:
+    if not issubclass(name.get_type(), str):
         tx.raise_(TypeError, "method name must be a string")
     return GetterVariable(operator.methodcaller, [name, *args], kwargs)

@@ -32,7 +32,7 @@ from dynacheck.translate.arguments import bind_arguments
 from dynacheck.translate.leaving import read_constant
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.translate.tracing import Tracing
-from dynacheck.variables import abstract, exceptions, families
+from dynacheck.variables import abstract, exceptions, families, scalars
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
 from dynacheck.variables.callables import CachedFunctionVariable
 from dynacheck.variables.classes import ClassVariable, keeps_making
@@ -487,6 +487,7 @@ class Calls(Tracing):
             made = self.call(cls.tp_getattro(self, "__new__"), [cls, *args], kwargs)
         else:
             fixed = self._handled(new_raw, [cls, *args], kwargs) if new_raw in IMMUTABLE else None
+            fixed = fixed or scalars.new(self, cls, args, kwargs)
             made = self.new_instance(cls) if fixed is None else fixed
         real = made.realize(self)
         kind = real.get_type()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable, Mapping
-from types import CodeType, EllipsisType, FunctionType, NoneType, NotImplementedType
+from types import CodeType, EllipsisType, FunctionType, GetSetDescriptorType, NoneType, NotImplementedType
 from typing import Any, Final
 
 import torch
@@ -23,7 +23,7 @@ from dynacheck.variables.base import (
 from dynacheck.variables.iterators import IndexIterator
 from dynacheck.variables.members import bind_member
 from dynacheck.variables.methods import BuiltinMethodVariable
-from dynacheck.variables.results import fold, python_value
+from dynacheck.variables.results import fold, python_value, scalar
 from dynacheck.variables.strings import format_method, join, percent
 
 SCALAR_TYPES: Final[frozenset[type]] = frozenset(
@@ -189,6 +189,10 @@ class ConstantVariable(VariableTracker):
         if member is not None and getattr(found, "fget", None) is None:  # a getter of that name is asked
             return tx.object(member)
         bound = bind_member(tx, self, type(value), name, found)
+        if bound is None and isinstance(
+            found, GetSetDescriptorType
+        ):  # of the builtin type that the enum mixes in
+            return fold(tx, getattr, value, name)
         if bound is None and not callable(found):
             self.unmodelled(tx, f"the attribute {name!r}")
         return BuiltinMethodVariable(self, name) if bound is None else bound
@@ -296,6 +300,8 @@ class ConstantVariable(VariableTracker):
         if found is not None:
             declined = found.is_constant() and found.as_constant(tx) is NotImplemented
             return NOT_IMPLEMENTED if declined else found
+        if scalar(other) is not other:
+            return own_operator(tx, self, op, other)
         pair = self._pair(tx, op, self, other)
         if pair is None and isinstance(self.value, tuple):  # an enum's member that is one
             return fold(tx, COMPARE[op], self.value, self._operand(tx, other, op))
@@ -309,11 +315,14 @@ class ConstantVariable(VariableTracker):
         pair = self._pair(tx, op, left, right)
         if pair is not None:
             return fold(tx, BINARY[op], *pair)
-        symbol = getattr(right if left is self else left, "sym", None)
+        other = right if left is self else left
+        symbol = getattr(other, "sym", None)
         if op == "*" and symbol is not None and isinstance(self.value, (str, bytes)):
             return fold(tx, operator.mul, self.value, tx.specialize(symbol))
         if op == "%" and left is self and isinstance(self.value, (str, bytes)):
             return percent(tx, self.value, right)
+        if scalar(other) is not other:
+            return own_operator(tx, self, op, other, reflected=left is not self)
         return NOT_IMPLEMENTED
 
     def nb_unary(self, tx: Tracer, op: str) -> VariableTracker:
@@ -355,3 +364,20 @@ class ConstantVariable(VariableTracker):
     # -- rewritten code
     def reconstruct(self, to: Rebuilder) -> None:
         to.load_const(self.value)
+
+
+def own_operator(
+    tx: Tracer, value: ConstantVariable, op: str, other: VariableTracker, *, reflected: bool = False
+) -> VariableTracker | object:
+    """An operator of a constant's type alone, which takes an object of a subclass for the value that it holds."""
+    operand = scalar(other)
+    if not isinstance(operand, ConstantVariable):
+        return value.nb_binary(tx, op, *((operand, value) if reflected else (value, operand)))
+    names = _DUNDERS[op]
+    method = getattr(value.value, names[1] if reflected else names[0], None)
+    sequences = op == "+" and isinstance(value.value, (str, bytes))
+    if method is None or (sequences and type(value.value) is not type(operand.value)):
+        return NOT_IMPLEMENTED
+    found = fold(tx, method, operand.value)
+    declined = found.is_constant() and found.as_constant(tx) is NotImplemented
+    return NOT_IMPLEMENTED if declined else found

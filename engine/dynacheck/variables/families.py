@@ -210,13 +210,9 @@ def builtin_base(tx: Tracer, node: Node, value: Any) -> BuiltinObject | None:
             return (SetVariable if cls is set else FrozenSetVariable)(None, {}, node)
         if cls is collections.deque:
             return DequeVariable(None, value.maxlen, node)
-        if cls in _SCALARS and type(value) is not bytearray:  # itself it is an object of C code like others
-            why = f"it is a kind of {cls.__name__}"
-            tx.break_(reasons.UNKNOWN_VALUE, what=type(value).__qualname__, why=why)
+        if cls is bytearray and type(value) is not cls:  # itself it is an object of C code like others
+            tx.break_(reasons.UNKNOWN_VALUE, what=type(value).__qualname__, why="it is a kind of bytearray")
     return None
-
-
-_SCALARS: Final = (int, float, complex, str, bytes, bytearray)
 
 
 def empty_base(tx: Tracer, cls: type) -> BuiltinObject | None:

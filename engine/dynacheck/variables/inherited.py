@@ -23,7 +23,9 @@ def new_object(cls: type, base: Any, *contents: Any) -> object:
 
 def emit_new(to: Rebuilder, value: Any) -> bool:
     """Push a new object of a class. Returns whether it has its contents already."""
-    fixed = value.base is not None and value.base.get_type() in (tuple, frozenset)
+    fixed = value.base is not None and (
+        value.base.is_constant() or value.base.get_type() in (tuple, frozenset)
+    )
     contents = [lambda: value.base.reconstruct(to)] if fixed else []
     base = value.base_type()
     to.call_helper(new_object, lambda: to.load_class(value.cls), lambda: to.load_const_type(base), *contents)

@@ -468,7 +468,7 @@ class UserObjectVariable(VariableTracker):
         found = self._slot(tx, f"__{COMPARE[op]}__", other)
         if found is not None:
             return or_not_implemented(tx, found)
-        if op == "!=":  # object.__ne__ inverts __eq__
+        if op == "!=" and type_lookup(self.cls, "__ne__") is object.__ne__:  # inverts __eq__
             equal = self._slot(tx, "__eq__", other)
             if equal is not None:
                 result = or_not_implemented(tx, equal)

@@ -23,9 +23,16 @@ def python_value(tx: Tracer, value: VariableTracker) -> Any:
     symbol = getattr(value, "sym", None)
     if symbol is not None:
         return tx.specialize(symbol)
-    if not value.is_constant():
+    known = scalar(value)
+    if not known.is_constant():
         raise NotConstant(value.describe())
-    return value.as_constant(tx)
+    return known.as_constant(tx)
+
+
+def scalar(value: VariableTracker) -> VariableTracker:
+    """What C code reads of a value: the constant that an object of a subclass of int, str or tuple holds, else itself."""
+    base = getattr(value, "base", None)
+    return base if isinstance(base, VariableTracker) and base.is_constant() else value
 
 
 CONTAINERS: Final[dict[type, Callable[[Tracer, Any], VariableTracker]]] = {}

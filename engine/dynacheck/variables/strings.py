@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, Final
 
 import torch
 
+from dynacheck.sources import type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 from dynacheck.variables.listing import listed
-from dynacheck.variables.results import python_value
+from dynacheck.variables.results import python_value, scalar
 from dynacheck.variables.symbolic import SymNumberVariable, UnreadTextVariable
 
 
@@ -39,6 +41,19 @@ class _Shown:
         return _shown(self._tx, abstract.getitem(self._tx, self._tracker, self._tx.constant(key)))
 
 
+class _ShownNumber(_Shown):
+    """An object of a subclass of a number's type, with text of its own."""
+
+    def __index__(self) -> int:
+        return int(python_value(self._tx, self._tracker))
+
+    def __float__(self) -> float:
+        return float(python_value(self._tx, self._tracker))
+
+
+_TEXTS: Final = ("__str__", "__repr__", "__format__")
+
+
 def _text(tx: Tracer, value: VariableTracker) -> str:
     text: str = abstract.constant_of(tx, value, "formatting")
     return text
@@ -46,10 +61,13 @@ def _text(tx: Tracer, value: VariableTracker) -> str:
 
 def _shown(tx: Tracer, value: VariableTracker) -> Any:
     """A constant as itself, anything else as something that formats like it."""
+    value = value.realize(tx)
     try:
-        return python_value(tx, value)
+        known = python_value(tx, value)
     except NotConstant:
         return _Shown(tx, value)
+    own = any(isinstance(type_lookup(value.get_type(), name), FunctionType) for name in _TEXTS)
+    return _ShownNumber(tx, value) if own and scalar(value) is not value else known
 
 
 def _run(tx: Tracer, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> VariableTracker:
@@ -122,7 +140,8 @@ def join(tx: Tracer, separator: str | bytes, iterable: VariableTracker) -> Varia
     if not abstract.is_iterable(tx, iterable.realize(tx)):
         tx.raise_(TypeError, "can only join an iterable")
     items = [i.realize(tx) for i in listed(tx, abstract.get_iter(tx, iterable))]
-    values = [i.as_constant(tx) if i.is_constant() else _Named.of(i) for i in items]
+    strings = [scalar(i) for i in items]
+    values = [i.as_constant(tx) if i.is_constant() else _Named.of(i) for i in strings]
     return _run(tx, lambda: separator.join(values))
 
 

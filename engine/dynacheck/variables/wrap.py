@@ -38,6 +38,7 @@ from dynacheck.variables.loggers import LoggerVariable
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.optimizers import OptimizerVariable
+from dynacheck.variables.scalars import ScalarObjectVariable, held
 from dynacheck.variables.sequences import NamedTupleVariable, is_structseq, keeps_slots
 from dynacheck.variables.subclasses import OpaqueTensorVariable, can_model, can_trace, dispatches
 
@@ -312,6 +313,8 @@ def wrap_user_object(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, TypeIs(cls))
     if issubclass(cls, logging.Logger):
         return LoggerVariable(cls, value, node)
+    if (number := held(tx, node, value)) is not None:
+        return ScalarObjectVariable(cls, value, node, number)
     made = UserObjectVariable(cls, value, node, tx.builtin_base(node, value))
     if is_own_dict(value):
         relate(tx.root, Same(), (node, node.child(CAttr("__dict__"))), tx.where())

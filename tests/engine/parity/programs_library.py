@@ -20,6 +20,10 @@ class Letter(enum.StrEnum):
     A = "a"
 
 
+class Number(enum.IntEnum):
+    A = 1
+
+
 class Stand:
     """Stands in for another object."""
 
@@ -43,6 +47,29 @@ class Kept:
 
     def method(self):
         return self.n
+
+
+class Level(int):
+    """A kind of int."""
+
+
+class OwnLevel(int):
+    def __add__(self, other):
+        return 7
+
+    def __repr__(self):
+        return "own"
+
+
+class Word(str):
+    """A kind of str."""
+
+
+class Ratio(float):
+    """A kind of float."""
+
+
+LEVEL, WORD, RATIO = Level(3), Word("ab"), Ratio(1.5)
 
 
 class Typed(typing.TypedDict):
@@ -203,6 +230,21 @@ ROWS = (
     ("typed_dict_of_a_dict", 'Typed({"a": 1})["a"]', 0, 1),
     ("flags_listed", "[flag.name for flag in Switch(3)]", 0, 1),
     ("identity_of_none", "id(None) == id(None)", 0, 1),
+    ("level_made", "(Level(3) + 1, 2 - Level(3), Level(3) == 3, f'{Level(3):02d}')", 0, 1),
+    ("level_given", "(LEVEL * 2, LEVEL < 4, str(LEVEL), {3: 'c'}[LEVEL], x * LEVEL)", 0, 1),
+    ("level_held", "([Level(2)] == [2], type(Level(1)).__name__, type(LEVEL) is Level)", 0, 1),
+    (
+        "level_with_own_operators",
+        "(OwnLevel(3) + 1, 1 + OwnLevel(3), OwnLevel(3) * 2, repr(OwnLevel(3)))",
+        0,
+        1,
+    ),
+    ("word_made", "(Word('ab') + 'c', 'c' + Word('ab'), len(Word('ab')), Word('ab').upper())", 0, 1),
+    ("word_given", "(WORD == 'ab', {'ab': 1}[WORD], f'{WORD}!', ','.join([WORD, 'c']))", 0, 1),
+    ("ratio_given", "(RATIO / 2, x * RATIO, RATIO == 1.5, round(RATIO))", 0, 1),
+    ("ratio_made", "Ratio(1.5) * 2", 1, 1),
+    ("level_shape", "(x[: Level(2)], torch.zeros(LEVEL))", 0, 1),
+    ("parts_of_members", "(Number.A.real, Number.A + 1)", 0, 1),
     ("types_promoted", "torch.promote_types(torch.int, torch.float)", 0, 1),
 )
 
