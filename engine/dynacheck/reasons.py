@@ -312,6 +312,9 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
     RESIZE: (
         "Unsupported Tensor.resize_as_() call",
         "Shape mismatch with out= tensor variant",
+        "Shape mismatch with out= list of tensor variants",
+        "Attempted to call op with non-contiguous `out=` tensor",
+        "Attempted to call op with non-contiguous `out=` list of tensors",
         "Inplace op on input tensor",
         "Unsupported function call (delayed)",
     ),

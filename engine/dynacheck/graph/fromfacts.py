@@ -8,10 +8,16 @@ from typing import Any, Final, cast
 
 import torch
 
-from dynacheck.graph.facts import TensorFacts
+from dynacheck.graph.facts import TensorFacts, TensorRef
 
 UNKNOWN: Final[Any] = object()
 """The facts don't answer."""
+
+
+def written_out(out: Any) -> tuple[list[TensorRef], list[Any]]:
+    """The tensors that an operator is given as `out=`, and the sizes they have."""
+    refs = [o for o in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(o, TensorRef)]
+    return refs, [ref.facts.shape for ref in refs]
 
 
 def is_contiguous(facts: TensorFacts) -> bool:

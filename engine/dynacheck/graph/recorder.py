@@ -84,6 +84,7 @@ class GraphRecorder:
         caught: whether it has an operator whose exception the frame may catch.
         asked: whether the frame asked for sizes that are symbols, or calculated with symbols.
         dispatched: whether `__torch_function__` of the classes of its tensors was asked already.
+        undone: whether a call was taken back: see `undo`.
         modules: the functions that operators of the graph take, as graphs, by attribute.
     """
 
@@ -92,9 +93,7 @@ class GraphRecorder:
         self.graph = torch.fx.Graph()
         self.writers: list[torch.fx.Node] = []
         self.raisers: list[torch.fx.Node] = []
-        self.caught = False
-        self.asked = False
-        self.dispatched = False
+        self.caught = self.asked = self.dispatched = self.undone = False
         self._inputs: dict[Node, torch.fx.Node | None] = {}  # in the order in which the frame looked at them
         self._symbols: dict[Any, torch.fx.Node] = {}  # by sympy expression
         self._sized: dict[Any, tuple[torch.fx.Node, int]] = {}  # results whose sizes symbols are
@@ -296,6 +295,7 @@ class GraphRecorder:
         if last.target is not target or last.args != args:
             return False
         self.graph.erase_node(last)
+        self.undone = True
         return True
 
     def _with_symbols(self, value: Any, line: Lines) -> Any:

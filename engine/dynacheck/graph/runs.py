@@ -115,10 +115,12 @@ def running(mode: Any) -> Iterator[None]:
     )  # it prints a traceback for an operator that raises
     silent = log.disabled
     log.disabled = True
+    traced = torch._C._autograd._saved_tensors_hooks_set_tracing(True)  # no hook of the program's is called
     try:
         with _without_warnings(), without_function_modes(), mode:
             yield
     finally:
+        torch._C._autograd._saved_tensors_hooks_set_tracing(traced)
         log.disabled = silent
         torch.set_autocast_cache_enabled(cached)
         rng.restore()

@@ -19,6 +19,7 @@ from dynacheck.variables.coerce import integer
 from dynacheck.variables.defaultdicts import DefaultDictVariable
 from dynacheck.variables.deques import DequeVariable
 from dynacheck.variables.handing_on import typed
+from dynacheck.variables.indices import new_slice
 from dynacheck.variables.listing import listed
 from dynacheck.variables.made_classes import make_class
 from dynacheck.variables.mappings import DictVariable, OrderedDictVariable
@@ -35,7 +36,7 @@ from dynacheck.variables.sequences import (
     keeps_slots,
 )
 from dynacheck.variables.sets import FrozenSetVariable, SetVariable, merged
-from dynacheck.variables.slices import RangeVariable, SliceVariable
+from dynacheck.variables.slices import RangeVariable
 from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.variables.tensor import TensorVariable
 from dynacheck.versions import torch_since
@@ -172,8 +173,8 @@ def make_slice(tx: Tracer, *parts: Arg) -> VariableTracker:
         fold(tx, slice, *[None] * len(parts))
     none = tx.constant(None)
     if len(parts) == 1:
-        return SliceVariable(none, parts[0], none)
-    return SliceVariable(parts[0], parts[1], parts[2] if len(parts) == 3 else none)
+        return new_slice(tx, none, parts[0], none)
+    return new_slice(tx, parts[0], parts[1], parts[2] if len(parts) == 3 else none)
 
 
 @handles(object)

@@ -395,4 +395,6 @@ for _name in ("max", "min", "int", "float", "not", "ite", "sqrt"):
 
 @handles(torch._C._log_api_usage_once)
 def log_api_usage(tx: Tracer, event: VariableTracker) -> VariableTracker:
+    """What a module that is made says: an operation to torch."""
+    tx.graph_call(torch._C._log_api_usage_once, [event.as_constant(tx)])
     return tx.constant(None)

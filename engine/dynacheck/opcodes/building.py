@@ -7,10 +7,10 @@ from typing import Any
 
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.calls import function_text
-from dynacheck.opcodes.operators import slice_of
 from dynacheck.opcodes.table import Machine, opcode
 from dynacheck.variables import abstract, listing
 from dynacheck.variables.base import VariableTracker
+from dynacheck.variables.indices import new_slice
 from dynacheck.variables.mappings import DictVariable, pairs_of
 from dynacheck.variables.sequences import ListVariable, TupleVariable
 from dynacheck.variables.sets import SetVariable
@@ -47,7 +47,7 @@ def build_const_key_map(tx: Machine, inst: Instruction) -> None:
 
 @opcode("BUILD_SLICE")
 def build_slice(tx: Machine, inst: Instruction) -> None:
-    tx.push(slice_of(tx, *tx.popn(inst.arg)))
+    tx.push(new_slice(tx, *tx.popn(inst.arg)))
 
 
 @opcode("LIST_TO_TUPLE", until=(3, 11))

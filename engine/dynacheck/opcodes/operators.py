@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynacheck import reasons
 from dynacheck.bytecode.instruction import Instruction
-from dynacheck.opcodes.table import CannotSplit, Machine, opcode
+from dynacheck.opcodes.table import Machine, opcode
 from dynacheck.variables import abstract
 from dynacheck.variables.base import VariableTracker
-from dynacheck.variables.slices import SliceVariable
-from dynacheck.variables.tensor import TensorVariable
+from dynacheck.variables.indices import new_slice
 
 
 @opcode("UNARY_NEGATIVE", leaves=1)
@@ -36,18 +34,6 @@ def unary_not(tx: Machine, inst: Instruction) -> None:
 @opcode("TO_BOOL", since=(3, 13))
 def to_bool(tx: Machine, inst: Instruction) -> None:
     """Stands only before a conditional jump or `not`, which take the truth themselves."""
-
-
-def slice_of(
-    tx: Machine, start: VariableTracker, stop: VariableTracker, step: VariableTracker | None = None
-) -> VariableTracker:
-    """The slice that an expression makes; where it takes the number in a tensor, the frame is left, as by torch."""
-    parts = [start, stop, tx.constant(None) if step is None else step]
-    if not tx.captures_scalars() and any(isinstance(part.realize(tx), TensorVariable) for part in parts):
-        broke = CannotSplit(reasons.SCALAR_OUTPUT, call="slice()")
-        broke.stack = tx.stack_lines()
-        raise broke
-    return SliceVariable(parts[0], parts[1], parts[2])
 
 
 @opcode("BINARY_OP", leaves=1)
@@ -104,10 +90,10 @@ def delete_subscr(tx: Machine, inst: Instruction) -> None:
 @opcode("BINARY_SLICE", since=(3, 12), leaves=1)
 def binary_slice(tx: Machine, inst: Instruction) -> None:
     container, start, stop = tx.popn(3)
-    tx.push(abstract.getitem(tx, container, slice_of(tx, start, stop)))
+    tx.push(abstract.getitem(tx, container, new_slice(tx, start, stop)))
 
 
 @opcode("STORE_SLICE", since=(3, 12), leaves=0)
 def store_slice(tx: Machine, inst: Instruction) -> None:
     value, container, start, stop = tx.popn(4)
-    abstract.setitem(tx, container, slice_of(tx, start, stop), value)
+    abstract.setitem(tx, container, new_slice(tx, start, stop), value)

@@ -9,17 +9,12 @@ from typing import Any, Final, Protocol, TypeAlias
 from dynacheck.bytecode.decode import DecodedCode
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.known import OPCODES
-from dynacheck.variables.base import GraphBreak, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
 
 Version: TypeAlias = tuple[int, int]
 FIRST: Version = (3, 11)
 LAST: Version = (3, 14)
-
-
-class CannotSplit(GraphBreak):
-    """A break at an instruction that torch never splits a frame at: what is behind the last statement that a graph can
-    end at runs as it is."""
 
 
 class Machine(Tracer, Protocol):
@@ -38,10 +33,6 @@ class Machine(Tracer, Protocol):
     cells: dict[str, CellVariable]
     kw_names: tuple[str, ...]
     decoded: DecodedCode
-
-    def stack_lines(self) -> tuple[Any, ...]:
-        """The user's lines that lead here, outermost first."""
-        ...
 
     def push(self, value: VariableTracker) -> None: ...
     def pop(self) -> VariableTracker: ...

@@ -19,6 +19,7 @@ from dynacheck.runtime.job import INLINE_CODE, Job
 from dynacheck.runtime.miss import Miss
 from dynacheck.runtime.relevance import concerns_tensors
 from dynacheck.runtime.stance import stances
+from dynacheck.translate.resume import origin
 from dynacheck.translate.translate import fullgraph_error
 
 
@@ -69,6 +70,9 @@ def _left_alone(func: FunctionType, args: tuple[Any, ...], state: _C.CodeState) 
     code = func.__code__
     if code is INLINE_CODE:
         return False
+    if (found := origin(code)) is not None and found.as_is:
+        state.skip = True
+        return True
     why = skip.why_frame_skipped(code, args)
     if interop.is_torch_disabled(func):
         # torch's own wrapper runs all below it as it is; a function that bears the mark itself is left out

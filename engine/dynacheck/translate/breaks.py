@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import CodeType
+from typing import Final
 
 from dynacheck import reasons
 from dynacheck.bytecode.copying import Copier
 from dynacheck.bytecode.flow import Comprehension, comprehension, effect
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.bytecode.liveness import liveness, looks_again
-from dynacheck.opcodes.table import NULL, CannotSplit
+from dynacheck.opcodes.table import NULL
 from dynacheck.reasons import Reason
 from dynacheck.translate.codegen import Codegen
 from dynacheck.translate.frame import Frame, WithBlock
@@ -23,7 +24,7 @@ from dynacheck.translate.resume import (
     spill_stack,
     why_not_resumable,
 )
-from dynacheck.translate.signals import SkipFrame
+from dynacheck.translate.signals import Restart, SkipFrame
 from dynacheck.variables.base import GraphBreak, VariableTracker
 from dynacheck.variables.carried import holds_carried, names_written
 from dynacheck.variables.contexts import ContextVariable
@@ -50,6 +51,21 @@ def why_given_up(frame: Frame, inst: Instruction, split_more: bool) -> Reason | 
     return None
 
 
+_GOING_ON: Final = frozenset(
+    "CALL CALL_FUNCTION_EX CALL_KW COMPARE_OP BINARY_SUBSCR STORE_ATTR STORE_SUBSCR".split()
+)
+_STRINGS: Final = frozenset("FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC CONVERT_VALUE BUILD_STRING".split())
+
+
+def _goes_on_behind(frame: Frame, inst: Instruction, broke: GraphBreak) -> bool:
+    """Whether torch goes on behind a break at this instruction, or doesn't break there at all: it makes texts last."""
+    name = inst.opname
+    if name in JUMPS or name in KEEPING_JUMPS:
+        return broke.reason is reasons.DATA_DEPENDENT_BRANCH and len(broke.stack) < 2
+    subscript = name == "BINARY_OP" and inst.argval == "[]"
+    return name in _GOING_ON or name in _STRINGS or subscript or comprehension(frame.decoded, inst.index) is not None
+
+
 def pops_of(inst: Instruction, leaves: int) -> int:
     """How many stack values an instruction takes."""
     if inst.opname == "CALL":
@@ -73,14 +89,30 @@ class Split:
         self.broke = broke
         self.codegen = codegen
         self.blocks: list[WithBlock] = []
-        self.at_statement = isinstance(broke, CannotSplit) and len(broke.stack) == 1
         self.whole: Comprehension | None = None
         self.held: set[str] = set()
         """Locals that aren't used any more, and hold what does something when it goes."""
+        self.left = False
+        """Whether the rest of the frame, from the instruction on, runs as it is."""
 
     def give_up(self, reason: Reason, **fields: object) -> None:
         """Skip the frame."""
         raise SkipFrame(reason, reason.message(**fields), self.broke.stack, self.broke)
+
+    def leave(self) -> None:
+        """Split at the last place before the instruction where nothing was on the stack and two operations were
+        recorded; the rest of the frame runs as it is, and so does all of it if there is no such place. As torch does,
+        which goes on behind calls, comparisons, subscripts and stores alone.
+
+        Raises:
+            Restart: to split there.
+        """
+        frame = self.frame
+        if frame.checkpoint is None:
+            self.give_up(reasons.BREAK_NOT_RESUMABLE, why=f"{self.inst.opname} can't be run by itself")
+        else:
+            frame.attempt.speculation.leave_at(*frame.checkpoint, self.broke)
+            raise Restart(str(self.broke))
 
     def check(self) -> None:
         """Skip the frame if torch would, or if it can't be resumed."""
@@ -89,12 +121,13 @@ class Split:
             self.give_up(reasons.BREAK_IN_WITH)
         if broke.reason is reasons.FRAME_INSPECTION and len(broke.stack) == 1:  # it would see our temporaries
             raise SkipFrame(broke.reason, broke.message, broke.stack, broke)
-        if self.at_statement:
-            why = why_not_resumable(frame.code, inst.index)
-            if why is not None:
-                self.give_up(reasons.BREAK_NOT_RESUMABLE, why=why)
+        if frame.attempt.speculation.left == frame.count:
+            self.left = True
             return
-        reason = why_given_up(frame, inst, frame.attempt.settings.split_more)
+        split_more = frame.attempt.settings.split_more
+        if not (split_more or _goes_on_behind(frame, inst, broke)):
+            self.leave()
+        reason = why_given_up(frame, inst, split_more)
         if reason is not None:
             self.give_up(reason)
         if (
@@ -134,16 +167,13 @@ class Split:
         self.check()
         frame, inst, codegen = self.frame, self.inst, self.codegen
         jump = inst.opname in JUMPS or inst.opname in KEEPING_JUMPS
-        taken = 1 if jump or self.whole else 0 if self.at_statement else pops_of(inst, self._leaves())
-        look_at(frame, frame.stack, taken)
+        look_at(frame, frame.stack, 1 if jump or self.whole or self.left else pops_of(inst, self._leaves()))
         for block in reversed(self.blocks):
             assert isinstance(block.manager, ContextVariable)
             block.manager.leave(frame)
-        live = set(liveness(frame.code).locals(inst.index + 1))
-        if self.at_statement or self.whole is not None:
-            live |= {*liveness(frame.code).locals(inst.index)}
+        live = set(liveness(frame.code).locals(inst.index + (not self.left)))
         if self.whole is not None:
-            live |= {*liveness(frame.code).locals(self.whole.stop)}
+            live |= {*liveness(frame.code).locals(inst.index), *liveness(frame.code).locals(self.whole.stop)}
         if inst.target is not None:
             live |= set(liveness(frame.code).locals(inst.target))
         first = frame.code.co_varnames[:1]
@@ -171,7 +201,7 @@ class Split:
             codegen.load(frame.locals[name])
         for name in reversed(names):
             build.store_fast(name)
-        if self.at_statement:
+        if self.left:
             self._resume(inst.index, 0, [], names, exits)
         elif self.whole is not None:
             self._comprehension(self.whole, names, exits)
@@ -329,7 +359,7 @@ class Split:
         carried += [name for name in kept if holds_carried(frame, [frame.locals[name]])]
         carried += [name for name, cell in frame.cells.items() if holds_carried(frame, [cell])]
         carried += dict.fromkeys(names_written(frame, frame.attempt.effects.items()))
-        layout = ResumeLayout(depth, kept, nulls, blocks, tuple(carried), self.at_statement)
+        layout = ResumeLayout(depth, kept, nulls, blocks, tuple(carried), self.left)
         resume = resume_code(frame.code, index, layout)
         enters = []
         for position in blocks:

@@ -24,6 +24,7 @@ from dynacheck.opcodes.unwind import goes_on, unwind
 from dynacheck.sources import Local, UserLine, type_lookup
 from dynacheck.translate.letting_go import let_go, raised
 from dynacheck.translate.names import Names
+from dynacheck.translate.resume import why_not_resumable
 from dynacheck.translate.signals import OPERATOR_RAISED, Restart, SkipFrame
 from dynacheck.translate.swallowing import may_catch, may_swallow
 from dynacheck.translate.tracing import Attempt
@@ -94,9 +95,7 @@ class Frame(Names):
         self.ip = 0
         self.inst: Instruction = self.decoded.instructions[0]
         self.count = 0
-        self.checkpoint: tuple[int, int] | None = (
-            None  # of the last statement a graph can end at: as in `breaks`
-        )
+        self.checkpoint: tuple[int, int] | None = None  # where the frame may be left for good: see `Split.leave`
         self.begun: dict[int, int] = {}  # comprehensions, and how many instructions had run
         self.result: VariableTracker | None = None
         self.yielded: VariableTracker | None = None
@@ -174,11 +173,11 @@ class Frame(Names):
             self.inst = inst
             self.count += 1
             if speculation.breaks:
+                if not self.stack and attempt.graph.calls > 1 and self._may_be_left():
+                    self.checkpoint = (self.count, inst.index)
                 broke = speculation.break_at(self.count, inst.index)
                 if broke is not None:
                     return "break", (inst, broke)
-            if not self.stack and attempt.graph.calls > 1 and not blocks(self.decoded, inst.index):
-                self.checkpoint = (self.count, inst.index)
             self.ip += 1
             row = rows[inst.index]
             try:
@@ -226,11 +225,7 @@ class Frame(Names):
             None  # it outlives the attempt, whose frames hold the program's values
         )
         count, index = self.count, inst.index
-        if isinstance(broke, opcode_table.CannotSplit) and len(broke.stack) == 1:
-            if self.checkpoint is None or self.attempt.fullgraph:
-                raise SkipFrame(broke.reason, broke.message, broke.stack, broke)
-            count, index = self.checkpoint
-        elif not self.attempt.settings.split_more:
+        if not self.attempt.settings.split_more:
             for start, begun in self.begun.items():
                 whole = comprehension(self.decoded, start)
                 if whole is not None and start < index < whole.stop:
@@ -494,6 +489,10 @@ class Frame(Names):
                 WithBlock(block.exit_position, leave.context if isinstance(leave, ExitVariable) else None)
             )
         return found, other
+
+    def _may_be_left(self) -> bool:
+        """Whether the frame may be split before its current instruction, nothing being on the stack."""
+        return not self.active_blocks()[1] and why_not_resumable(self.code, self.inst.index) is None
 
     # -- functions and imports
     def make_function(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Final
 
-from dynacheck import _C
 from dynacheck.bytecode.assemble import CONTINUES, Shape, assemble_shape, prologue
 from dynacheck.bytecode.build import Builder
 from dynacheck.bytecode.by_code import ByCode
@@ -41,8 +40,8 @@ class ResumeLayout:
     """Stack positions of the exits of `with` blocks to enter again, outermost first."""
     carried: tuple[str | int, ...] = ()
     """Names, and stack positions, that lead to iterators whose place is known."""
-    as_it_is: bool = False
-    """Whether the function isn't translated."""
+    as_is: bool = False
+    """Whether it is never translated: a frame that can't be split behind a break is left before it for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +83,8 @@ class Origin:
     """Stack depth there."""
     carried: frozenset[str] = frozenset()
     """Names that lead to iterators whose place was known where the frame was split."""
+    as_is: bool = False
+    """Whether it is never translated."""
 
     @property
     def code(self) -> CodeType | None:
@@ -202,7 +203,6 @@ def resume_code(parent: CodeType, index: int, layout: ResumeLayout) -> ResumeCod
     found = made.get((at, layout))
     if found is None:
         found = made[at, layout] = _Maker(original, at, layout).make()
-        _C.state(found.code).skip = layout.as_it_is
     return found
 
 
@@ -325,6 +325,7 @@ class _Maker:
                 self.stack,
                 self.layout.depth,
                 frozenset(map(self.argument, self.layout.carried)),
+                self.layout.as_is,
             ),
         )
         return ResumeCode(code, self.layout, self.index, self.leading, self.stack, self.locals)

@@ -37,16 +37,23 @@ class Speculation:
 
     Attributes:
         breaks: by number of executed root instructions: the instruction's index and the break to take there.
+        left: the number, if the frame is left for good before that instruction, which isn't run.
         symbolic: the attempt must have a symbolic environment.
     """
 
     def __init__(self) -> None:
         self.breaks: dict[int, tuple[int, Any]] = {}
+        self.left: int | None = None
         self.symbolic = False
         self.attempts = 0
 
     def add_break(self, count: int, index: int, broke: Any) -> None:
         self.breaks[count] = (index, broke)
+
+    def leave_at(self, count: int, index: int, broke: Any) -> None:
+        """Split before an instruction for a break that comes later: the rest of the frame runs as it is."""
+        self.breaks = {count: (index, broke)}
+        self.left = count
 
     def break_at(self, count: int, index: int) -> Any | None:
         """The break to take before this instruction, or None."""
@@ -57,5 +64,6 @@ class Speculation:
             found[0] != index
         ):  # the attempt took another path (it became symbolic): earlier places mean nothing
             self.breaks.clear()
+            self.left = None
             return None
         return found[1]

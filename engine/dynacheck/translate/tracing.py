@@ -14,6 +14,7 @@ import torch
 from dynacheck import reasons
 from dynacheck.graph.behaviour import is_torchs, may_raise, note_hidden_writes, writes_so_far
 from dynacheck.graph.facts import TensorRef
+from dynacheck.graph.fromfacts import is_contiguous, written_out
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, Oracle, UnsupportedOperator
 from dynacheck.graph.recorder import Escaped, GraphRecorder
 from dynacheck.graph.runs import holds_symbols
@@ -369,8 +370,7 @@ class Tracing(Tracer):
         if self.state.pop(TAKEN, False) and target not in ELEMENTWISE:
             self.break_(reasons.DATA_DEPENDENT_OPERATOR, call=describe_target(target))
         attempt = self.attempt
-        out = named.get("out")
-        before = out.facts.shape if isinstance(out, TensorRef) else None
+        outs, before = written_out(named.get("out"))
         risky = may_raise(target, metas)
         self._may_be_caught(target, risky)
         writes = writes_so_far()
@@ -394,7 +394,7 @@ class Tracing(Tracer):
             self.break_(size if error.size else reasons.DATA_DEPENDENT_OPERATOR, call=describe_target(target))
         except UnsupportedOperator as error:
             self.break_(reasons.OPERATOR_FAILED, call=describe_target(target), why=str(error))
-        if isinstance(out, TensorRef) and out.facts.shape != before:
+        if before != [out.facts.shape for out in outs] or not all(is_contiguous(out.facts) for out in outs):
             self.break_(reasons.RESIZE, call=f"{describe_target(target)} with out=")
         if isinstance(result, PYTHON_VALUES) and target is not getattr:
             self.break_(reasons.PYTHON_RESULT, call=describe_target(target), what=type(result).__name__)

@@ -34,6 +34,7 @@ from dynacheck.translate.spelling import in_words
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
 from dynacheck.variables.carried import CARRIED
+from dynacheck.variables.tensor import TensorVariable
 from dynacheck.variables.wrap import look_at_kind
 from dynacheck.versions import torch_since
 
@@ -203,6 +204,8 @@ def _finished(
             for found in frame.locals.values():
                 look_at_kind(frame, found)
         look_at(frame, [value], 1)
+        if attempt.graph.undone and isinstance(value.realize(frame), TensorVariable):
+            attempt.graph.asked = True  # torch has the input for a result of its graph
     else:
         inst, broke = value
         if request.fullgraph:
@@ -236,12 +239,12 @@ def _finished(
 def computes(attempt: Attempt, was_plain: bool) -> bool:
     """Whether a frame that ran to its end is rewritten: one without operations runs as it is.
 
-    Asking for a symbol or computing with symbols is one, unless the code ran as it is before: torch leaves it alone
+    Asking for a symbol, computing with symbols or a change of grad mode that is undone at once is one, unless the code ran as it is before: torch leaves it alone
     from then on.
     """
     if attempt.graph.calls or attempt.fullgraph or ASKED_WHETHER_COMPILED in attempt.state:
         return True
-    return attempt.graph.asked and not was_plain
+    return (attempt.graph.asked or attempt.graph.undone) and not was_plain
 
 
 def _knows_a_module_class(frame: Frame) -> bool:

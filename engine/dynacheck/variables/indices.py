@@ -10,8 +10,10 @@ import torch
 
 from dynacheck.accessors import Converted
 from dynacheck.guards import ItemIs
+from dynacheck.reasons import SCALAR_OUTPUT
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.sequences import ListVariable, TupleVariable
+from dynacheck.variables.slices import SliceVariable
 from dynacheck.variables.tensor import INPLACE, TensorVariable
 from dynacheck.versions import torch_since
 
@@ -96,3 +98,13 @@ def _written_to(tensor: TensorVariable) -> bool:
     return any(
         user.target in _WRITERS if callable(user.target) else user.target.endswith("_") for user in users
     )
+
+
+def new_slice(
+    tx: Tracer, start: VariableTracker, stop: VariableTracker, step: VariableTracker | None = None
+) -> VariableTracker:
+    """The slice of three values. A tensor among them is read here, as with torch, not where the slice is used."""
+    parts = [start, stop, tx.constant(None) if step is None else step]
+    if not tx.captures_scalars() and any(isinstance(part.realize(tx), TensorVariable) for part in parts):
+        tx.break_(SCALAR_OUTPUT, call="slice()")
+    return SliceVariable(parts[0], parts[1], parts[2])

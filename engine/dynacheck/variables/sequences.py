@@ -265,7 +265,9 @@ class ListVariable(SequenceVariable):
             new = list(values.items(tx))
             self.change(tx).extend(new)
             return
-        found = items_of(tx, values)
+        found: Iterable[VariableTracker] = items_of(tx, values)
+        if getattr(values, "base", None) is self:
+            found = list(found)  # by itself: as it was
         items = self.change(tx)
         for value in found:
             items.append(value)
