@@ -7,7 +7,6 @@ from typing import Any
 from dynacheck.bytecode.instruction import Instruction
 from dynacheck.opcodes.table import Machine, opcode
 from dynacheck.variables import abstract
-from dynacheck.variables.base import VariableTracker
 from dynacheck.variables.indices import new_slice
 
 

@@ -51,19 +51,20 @@ def why_given_up(frame: Frame, inst: Instruction, split_more: bool) -> Reason | 
     return None
 
 
-_GOING_ON: Final = frozenset(
-    "CALL CALL_FUNCTION_EX CALL_KW COMPARE_OP BINARY_SUBSCR STORE_ATTR STORE_SUBSCR".split()
-)
-_STRINGS: Final = frozenset("FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC CONVERT_VALUE BUILD_STRING".split())
+_GOING_ON: Final = frozenset({
+    "CALL", "CALL_FUNCTION_EX", "CALL_KW", "COMPARE_OP", "BINARY_SUBSCR", "STORE_ATTR", "STORE_SUBSCR",
+    "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE", "BUILD_STRING",
+})  # fmt: skip
+"""Instructions that torch goes on behind, and those that make texts, at which it doesn't break at all."""
 
 
 def _goes_on_behind(frame: Frame, inst: Instruction, broke: GraphBreak) -> bool:
-    """Whether torch goes on behind a break at this instruction, or doesn't break there at all: it makes texts last."""
+    """Whether torch goes on behind a break at this instruction."""
     name = inst.opname
     if name in JUMPS or name in KEEPING_JUMPS:
         return broke.reason is reasons.DATA_DEPENDENT_BRANCH and len(broke.stack) < 2
     subscript = name == "BINARY_OP" and inst.argval == "[]"
-    return name in _GOING_ON or name in _STRINGS or subscript or comprehension(frame.decoded, inst.index) is not None
+    return name in _GOING_ON or subscript or comprehension(frame.decoded, inst.index) is not None
 
 
 def pops_of(inst: Instruction, leaves: int) -> int:
@@ -111,6 +112,7 @@ class Split:
         if frame.checkpoint is None:
             self.give_up(reasons.BREAK_NOT_RESUMABLE, why=f"{self.inst.opname} can't be run by itself")
         else:
+            self.broke.message += " The rest of the frame runs as it is."
             frame.attempt.speculation.leave_at(*frame.checkpoint, self.broke)
             raise Restart(str(self.broke))
 

@@ -95,7 +95,7 @@ class Frame(Names):
         self.ip = 0
         self.inst: Instruction = self.decoded.instructions[0]
         self.count = 0
-        self.checkpoint: tuple[int, int] | None = None  # where the frame may be left for good: see `Split.leave`
+        self.checkpoint: tuple[int, int] | None = None  # where it may be left for good: see `Split.leave`
         self.begun: dict[int, int] = {}  # comprehensions, and how many instructions had run
         self.result: VariableTracker | None = None
         self.yielded: VariableTracker | None = None

@@ -239,8 +239,8 @@ def _finished(
 def computes(attempt: Attempt, was_plain: bool) -> bool:
     """Whether a frame that ran to its end is rewritten: one without operations runs as it is.
 
-    Asking for a symbol, computing with symbols or a change of grad mode that is undone at once is one, unless the code ran as it is before: torch leaves it alone
-    from then on.
+    Asking for a symbol, computing with symbols or a change of grad mode that is undone at once is one, unless the code
+    ran as it is before: torch leaves it alone from then on.
     """
     if attempt.graph.calls or attempt.fullgraph or ASKED_WHETHER_COMPILED in attempt.state:
         return True

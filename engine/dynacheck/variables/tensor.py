@@ -140,8 +140,7 @@ class TensorVariable(VariableTracker):
             tx.raise_(AttributeError, f"{self.get_type().__name__!r} object has no attribute {name!r}")
         if callable(found):
             return TensorMethodVariable(self, name)
-        stop = tx.give_up if name in ("grad_fn", "_grad_fn") else tx.break_  # as torch
-        return stop(reasons.UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
+        return tx.break_(reasons.UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         tx.store_tensor_attribute(self, name, value)
