@@ -135,13 +135,8 @@ def in_a_callee(use):
 
 
 for use in (read, got, searched, unpacked, negated, added, items, merged, called, item, compared):
-    left(
-        f"goes_on_behind_a_call_that_{use.__name__}",
-        in_a_callee(use),
-        2,
-        2,
-        breaks=1 + (use not in (called,)),
-    )
+    entries = 3 if use in (called, item, compared) else 2  # the callee goes on, too
+    left(f"goes_on_behind_a_call_that_{use.__name__}", in_a_callee(use), 2, entries, breaks=2)
 
 
 def attribute(x, o):
@@ -332,7 +327,6 @@ class OwnList(list):
 def _():
     def f(a, b):
         a.extend(b)
-        a += b
         return a[-1] * 2, len(a)
 
     def call():
