@@ -265,6 +265,7 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "nb_int_impl not implemented",
         "nb_float_impl not implemented",
     ),
+    UNKNOWN_VALUE: ("torch.jit.script/freeze modules unsupported",),
     DISABLED_CALL: ("Skip inlining `torch.compiler.disable()`d function",),
     SKIPPED_CALL: (
         "Attempted to inline function marked as skipped",
@@ -282,6 +283,9 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "id() with unsupported args",
         "call_id() without associated real value",
         "Unhandled tensor method",
+        "Unsupported ndarray method call",
+        "Tensor.random_ op",
+        "Tensor.uniform_ op called with `from` keyword",
         "Unsupported arguments for itertools.groupby",
         "Invalid call to __build_class__",
         "dataclass fields failure",
@@ -324,6 +328,7 @@ _ALSO: dict[Reason, tuple[str, ...]] = {
         "Unable to resolve super getattr",
         "User-defined object with non-function __getattr__",
         "Tensor with grad_fn()",
+        "Unsupported ndarray attribute access",
     ),
     SYMBOLIC_NUMBER: (
         "Unsupported python_type() call",

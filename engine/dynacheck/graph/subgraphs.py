@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 import torch.fx
@@ -142,6 +142,10 @@ class SubgraphRecorder(GraphRecorder):
             self.graph._root.append(node)
         module: torch.fx.GraphModule = graph_module(self.graph, self.modules, name)
         return module
+
+
+INNER: Final = "dynacheck_inner"
+"""Marks a graph that autograd may call while frames are looked at, which is none of the program's functions."""
 
 
 def union(recorders: Sequence[SubgraphRecorder]) -> dict[torch.fx.Node, Any]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 import torch
 
 from dynacheck import config
+from dynacheck.graph.subgraphs import INNER
 
 TORCH: Final = path.dirname(path.abspath(torch.__file__)) + sep
 ENGINE: Final = path.dirname(path.dirname(path.abspath(__file__))) + sep
@@ -151,6 +152,8 @@ def why_frame_skipped(code: CodeType, args: tuple[Any, ...] = ()) -> str | None:
     why = why_file_listed(code.co_filename)
     if why is not None:
         return why
+    if code.co_filename.startswith("<eval_with_key>") and args and INNER in getattr(args[0], "meta", ()):
+        return "a graph of the engine"
     why = why_file_skipped(code.co_filename)
     if why is not None and code.co_name == "forward" and args and _has_forward_hooks(args[0]):
         return None

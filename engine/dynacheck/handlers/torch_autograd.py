@@ -17,7 +17,7 @@ from torch.utils.hooks import BackwardHook
 from dynacheck import reasons
 from dynacheck.graph.custom import ONCE, custom_function
 from dynacheck.graph.facts import TensorRef
-from dynacheck.graph.subgraphs import SubgraphRecorder, union
+from dynacheck.graph.subgraphs import INNER, SubgraphRecorder, union
 from dynacheck.graph.throwaway import on_its_own
 from dynacheck.handlers import structures
 from dynacheck.handlers.higher_order import GraphFunction, lifted_values
@@ -128,6 +128,7 @@ class _Application:
             (backward, "backward", union([backward])),
         ):
             module = recorded.module(uses, f"{name}_{which}")
+            module.meta[INNER] = True
             pair.append(GraphFunction(module, tx.graph.add_module(f"{name}_{which}", module, recorded)))
         given = TupleVariable(tensors)
         options = [tx.constant(len(outs)), tx.constant(constant), tx.constant(self._is_once())]

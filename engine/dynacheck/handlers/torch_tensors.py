@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from keyword import iskeyword
 from typing import Any, Final
 
 import torch
@@ -96,6 +97,8 @@ def call_method(
     found = _SPECIAL.get(name)
     if found is not None:
         return found(tx, tensor, args, kwargs)
+    if name == "random_" or any(map(iskeyword, kwargs)):  # the code of a graph can't name `from`
+        tx.break_(reasons.UNKNOWN_CALL, what=f"Tensor.{name}")
     if name in METADATA:
         return metadata(tx, tensor, name, args, kwargs)
     if name in READS_VALUE:

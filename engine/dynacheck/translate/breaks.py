@@ -25,6 +25,7 @@ from dynacheck.translate.resume import (
     why_not_resumable,
 )
 from dynacheck.translate.signals import Restart, SkipFrame
+from dynacheck.variables.arrays import ArrayVariable
 from dynacheck.variables.base import GraphBreak, VariableTracker
 from dynacheck.variables.carried import holds_carried, names_written
 from dynacheck.variables.contexts import ContextVariable
@@ -56,6 +57,8 @@ _GOING_ON: Final = frozenset({
     "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE", "BUILD_STRING",
 })  # fmt: skip
 """Instructions that torch goes on behind, and those that make texts, at which it doesn't break at all."""
+_LACKING: Final = (reasons.UNKNOWN_ATTRIBUTE, reasons.UNKNOWN_VALUE)
+"""What the engine can't read and torch mostly can, or breaks for where it is called."""
 
 
 def _goes_on_behind(frame: Frame, inst: Instruction, broke: GraphBreak) -> bool:
@@ -63,8 +66,16 @@ def _goes_on_behind(frame: Frame, inst: Instruction, broke: GraphBreak) -> bool:
     name = inst.opname
     if name in JUMPS or name in KEEPING_JUMPS:
         return broke.reason is reasons.DATA_DEPENDENT_BRANCH and len(broke.stack) < 2
+    if broke.reason in _LACKING and len(broke.stack) < 2:
+        attribute = name == "LOAD_ATTR" and broke.reason is reasons.UNKNOWN_ATTRIBUTE
+        return not (attribute and _breaks_for_attributes(frame.stack[-1].realize(frame), inst.argval))
     subscript = name == "BINARY_OP" and inst.argval == "[]"
     return name in _GOING_ON or subscript or comprehension(frame.decoded, inst.index) is not None
+
+
+def _breaks_for_attributes(owner: VariableTracker, name: object) -> bool:
+    """Whether torch can't read an attribute either: most of an array's, the history of a tensor."""
+    return isinstance(owner, ArrayVariable) or name in ("grad_fn", "_grad_fn")
 
 
 def pops_of(inst: Instruction, leaves: int) -> int:
@@ -155,7 +166,7 @@ class Split:
             assert inst.target is not None
             targets = [inst.index + 1, inst.target]
         elif row is None or row.left_by(inst) is None:
-            self.give_up(reasons.BREAK_NOT_RESUMABLE, why=f"{inst.opname} can't be run by itself")
+            self.leave()
             return
         else:
             targets = [inst.index + 1]

@@ -97,9 +97,10 @@ class ArrayVariable(VariableTracker):
             return tx.object(self.get_type())
         if name in _ATTRIBUTES:
             return self._recorded(tx, arrays.attribute(name), [self])
-        if name not in _UNKNOWN and arrays.has_method(name):
+        found = getattr(self.get_type(), name, ABSENT)
+        if callable(found) or (name not in _UNKNOWN and arrays.has_method(name)):
             return TensorMethodVariable(self, name)
-        if getattr(self.get_type(), name, ABSENT) is ABSENT:
+        if found is ABSENT:
             tx.raise_(AttributeError, f"{self.get_type()!r} object has no attribute {name!r}")
         tx.break_(reasons.UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
 
@@ -112,6 +113,8 @@ class ArrayVariable(VariableTracker):
             tx.break_(reasons.SCALAR_OUTPUT, call=f"ndarray.{name}()")
         if name == "__len__":
             return self.sq_length(tx)
+        if name in _UNKNOWN or not arrays.has_method(name):
+            tx.break_(reasons.UNKNOWN_CALL, what=f"ndarray.{name}")
         return self._recorded(tx, arrays.method(name), [self, *args], kwargs)
 
     def _recorded(

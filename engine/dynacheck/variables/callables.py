@@ -11,6 +11,7 @@ from dynacheck.sources import CAttr, DictAttr, Node
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import text
+from dynacheck.variables.functions import ObjectVariable
 from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.sequences import TupleVariable
@@ -195,6 +196,18 @@ class GetterVariable(BuiltinObject):
 
 def _getter_class(name: str) -> Any:
     return getattr(operator, name)
+
+
+class ScriptFunctionVariable(ObjectVariable):
+    """What `torch.jit.script` makes of a function, which is interpreted."""
+
+    __slots__ = ()
+
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        assert self.node is not None
+        return tx.call(tx.wrap(self.node.child(DictAttr("_torchdynamo_inline"))), args, kwargs)
 
 
 class CachedFunctionVariable(BuiltinObject):

@@ -20,7 +20,7 @@ from dynacheck.sources import ABSENT, CAttr, DictAttr, Local, Node, Referent
 from dynacheck.sources import instance_dict as raw_instance_dict
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
-from dynacheck.variables.callables import CachedFunctionVariable, PartialVariable
+from dynacheck.variables.callables import CachedFunctionVariable, PartialVariable, ScriptFunctionVariable
 from dynacheck.variables.carried import BACKWARD, FORWARD, CarriedEnumerate, CarriedIterator, wrap_count
 from dynacheck.variables.classes import SuperVariable
 from dynacheck.variables.contexts import (
@@ -99,6 +99,14 @@ def wrap_partial(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 def wrap_cached_function(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, Is(value))
     return CachedFunctionVariable(value, node)
+
+
+@wraps(torch.jit.ScriptFunction)
+def wrap_script_function(tx: Tracer, node: Node, value: Any) -> VariableTracker:
+    tx.guard(node, Is(value))
+    if not hasattr(value, "_torchdynamo_inline"):  # not made of a function: loaded from a file
+        tx.break_(reasons.UNKNOWN_VALUE, what="a scripted function", why="it isn't made of a Python function")
+    return ScriptFunctionVariable(value, node)
 
 
 @wraps(torch.no_grad, torch.enable_grad)

@@ -93,7 +93,7 @@ class TensorVariable(VariableTracker):
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
         if tx.function_modes and not callable(getattr(torch.Tensor, name, None)) and name != "__class__":
             return tx.torch_function("call_function", getattr, [self, tx.constant(name)], {})
-        facts = self.ref.facts
+        facts, name = self.ref.facts, "grad" if name == "_grad" else name
         if name == "shape":
             return tx.size_of(self)
         if fromfacts.is_known(name):
@@ -143,7 +143,7 @@ class TensorVariable(VariableTracker):
         return tx.break_(reasons.UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
-        tx.store_tensor_attribute(self, name, value)
+        tx.store_tensor_attribute(self, "grad" if name == "_grad" else name, value)
 
     # -- methods
     def call_method(

@@ -301,6 +301,8 @@ def wrap_module(tx: Tracer, node: Node, value: nn.Module) -> VariableTracker:
     """An nn.Module, structurally: its exact type here, what is read from it where it is read."""
     if isinstance(value, nn.RNNBase):
         tx.give_up(reasons.RNN, what=f"nn.{type(value).__name__}")
+    if type(value) is torch.jit._script.RecursiveScriptModule:
+        tx.give_up(reasons.UNKNOWN_VALUE, what="a scripted module", why="it isn't made of Python functions")
     tx.guard(node, TypeIs(type(value)))
     return NNModuleVariable(value, node)
 

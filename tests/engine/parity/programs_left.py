@@ -3,6 +3,7 @@ the last place before it where nothing was on the stack and two operations were 
 
 import threading
 
+import numpy
 import torch
 from parity.harness import registry
 
@@ -317,6 +318,97 @@ def _():
         return z * 3, a
 
     return f, [(torch.ones(3, requires_grad=True),)] * 2
+
+
+@program("left_before_the_type_of_an_array_is_asked_for", 38, graphs=1, breaks=1, entries=1)
+def _():
+    def f(x, array):
+        y = x + 1
+        z = y * 2
+        return z * (2 if array.dtype == "float64" else 3)
+
+    return f, [(torch.ones(3), numpy.ones(2))] * 2
+
+
+@program("goes_on_behind_an_unknown_method_of_an_array", 38, graphs=2, breaks=1, entries=2)
+def _():
+    def f(array):
+        array += 1
+        z = array.tobytes()
+        array += 1
+        return z
+
+    return f, [(numpy.array([1, 2]),), (numpy.array([1, 2]),)]
+
+
+@torch.jit.script
+def scripted(x, factor: float = 2.0):
+    return torch.cos(x) * factor
+
+
+@program("scripted_function", 38, graphs=1, entries=1)
+def _():
+    return lambda x: scripted(x) + scripted(x, 3.0), [(torch.ones(3),)] * 2
+
+
+class Scripted(torch.nn.Module):
+    def forward(self, x):
+        return x.sin() * 2
+
+
+@program("scripted_module", 38, graphs=0, breaks=2, entries=0)
+def _():
+    made = torch.jit.script(Scripted())
+    return lambda x: made(x) + 1, [(torch.ones(3),)] * 2
+
+
+class Tripled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * x * 3
+
+
+@program("own_function_run_backward_in_a_frame", 38, graphs=1, breaks=1, entries=1)
+def _():
+    def f(x):
+        y = Tripled.apply(x)
+        y.sum().backward()
+        return y, x.grad
+
+    return f, [(torch.ones(3, requires_grad=True),) for _ in range(2)]
+
+
+@program("gradient_under_its_other_name", 38, graphs=1, entries=1)
+def _():
+    def f(x, y):
+        x._grad = y.detach() + 1
+        y.grad = x.detach() + 2
+        return x.grad * 2, y._grad * 3
+
+    return f, [(torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)) for _ in range(2)]
+
+
+def drawn(name, way, graphs, breaks, entries, calls):
+    program(name, 38, graphs=graphs, breaks=breaks, entries=entries)(
+        lambda: (way, [(torch.ones(3), *call) for call in calls])
+    )
+
+
+drawn(
+    "random_integers_in_place",
+    lambda x, keywords: x.random_(**keywords) * 1,
+    1,
+    1,
+    2,
+    [({"from": 1, "to": 9},)] * 2,
+)
+drawn("uniform_from", lambda x, keywords: x.uniform_(**keywords) * 1, 1, 1, 2, [({"from": 1, "to": 9},)] * 2)
 
 
 class OwnList(list):

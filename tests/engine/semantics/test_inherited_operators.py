@@ -94,7 +94,7 @@ def ran(fn: Any, *given: Any) -> Any:
 def check(source: str, operands: tuple[str, ...] = (), whole: bool = True) -> None:
     expected = ran(made(source), *(eval(o, dict(NAMES)) for o in operands))
     given = [eval(o, dict(NAMES)) for o in operands]
-    with dynacheck.observe() as report:
+    with dynacheck.configured(split_more=not whole), dynacheck.observe() as report:
         assert ran(dynacheck.compile(made(source), backend="eager", fullgraph=whole), *given) == expected
     assert len(report.graphs) == 1 and (report.graph_breaks == () or not whole)
 
