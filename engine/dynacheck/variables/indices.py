@@ -105,6 +105,6 @@ def new_slice(
 ) -> VariableTracker:
     """The slice of three values. A tensor among them is read here, as with torch, not where the slice is used."""
     parts = [start, stop, tx.constant(None) if step is None else step]
-    if not tx.captures_scalars() and any(isinstance(part.realize(tx), TensorVariable) for part in parts):
+    if any(isinstance(part.realize(tx), TensorVariable) for part in parts) and not tx.captures_scalars():
         tx.break_(SCALAR_OUTPUT, call="slice()")
     return SliceVariable(parts[0], parts[1], parts[2])
