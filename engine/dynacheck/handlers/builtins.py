@@ -360,8 +360,26 @@ def get_attribute(tx: Tracer, obj: Arg, name: Arg, default: Arg | None = None, /
 
 @handles(hasattr)
 def has_attribute(tx: Tracer, obj: Arg, name: Arg, /) -> VariableTracker:
+    wanted = _name(tx, name)
+    if _has_by_type(obj.realize(tx).get_type(), wanted):
+        return tx.constant(True)
     missing = tx.constant(None)
-    return tx.constant(abstract.getattr_default(tx, obj, _name(tx, name), missing) is not missing)
+    return tx.constant(abstract.getattr_default(tx, obj, wanted, missing) is not missing)
+
+
+def _has_by_type(cls: type, name: str) -> bool:
+    """Whether every object of a class has an attribute: a method of C code of its class, anything of a function's."""
+    raw = type_lookup(cls, name)
+    found = isinstance(raw, _METHODS_OF_C) or (cls is types.FunctionType and raw is not ABSENT)
+    return found and not isinstance(type_lookup(cls, "__getattribute__"), types.FunctionType)
+
+
+_METHODS_OF_C: Final = (
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.BuiltinFunctionType,
+)
 
 
 @handles(setattr)

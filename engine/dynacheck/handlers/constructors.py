@@ -100,7 +100,8 @@ def make_size(tx: Tracer, values: Arg | None = None, /) -> VariableTracker:
         if not abstract.has(tx, item.realize(tx), "__index__"):
             name = abstract.name_of(item.realize(tx))
             tx.raise_(TypeError, f"torch.Size() takes an iterable of 'int' (item 0 is '{name}')")
-    return SizeVariable(items)
+    numbers = [v.nb_unary(tx, "index") if isinstance(v.realize(tx), TensorVariable) else v for v in items]
+    return SizeVariable(numbers)
 
 
 @handles(dict, lazy=True)
@@ -263,10 +264,15 @@ for _scalar in (int, bool, float, complex):  # as torch: none of str's and bytes
             folds(getattr(_scalar, _method))
 
 
-@handles(dict.fromkeys, lazy=True)
-def dict_from_keys(tx: Tracer, keys: Arg, value: Arg | None = None, /) -> VariableTracker:
-    filler = tx.constant(None) if value is None else value
-    return DictVariable.of(tx, [(k, filler) for k in abstract.iterate(tx, keys)])
+def _from_keys(cls: type[dict[Any, Any]], kind: type[DictVariable]) -> None:
+    @handles(cls.fromkeys, lazy=True)
+    def from_keys(tx: Tracer, keys: Arg, value: Arg | None = None, /) -> VariableTracker:
+        filler = tx.constant(None) if value is None else value
+        return kind.of(tx, [(k, filler) for k in abstract.iterate(tx, keys)])
+
+
+_from_keys(dict, DictVariable)
+_from_keys(defaultdict, DefaultDictVariable)
 
 
 @handles(OrderedDict.fromkeys, lazy=True)

@@ -49,6 +49,9 @@ TORCH_INLINED: Final = (
 )  # fmt: skip
 """Parts of torch that are interpreted when called from a traced frame."""
 
+_INLINED_FUNCTIONS: Final = frozenset((torch.jit.annotate, torch.jit._unwrap_optional))
+"""Functions of torch's other parts that are interpreted."""
+
 TORCH_SKIPPED: Final = ("optim/lr_scheduler",)
 
 STDLIB_NOT_INLINED: Final = frozenset(("abc", "copy", "importlib", "linecache", "logging", "random", "re"))
@@ -199,6 +202,9 @@ def why_not_inlined(function: FunctionType) -> str | None:
     >>> why_not_inlined(lambda: None) is None
     True
     """
+    # what torch.jit.script_if_tracing returns calls the function that it decorates
+    if function in _INLINED_FUNCTIONS or getattr(function, "__script_if_tracing_wrapper", False):
+        return None
     return why_file_not_inlined(function.__code__.co_filename)
 
 

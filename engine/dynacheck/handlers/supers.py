@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from dynacheck.handlers.builtins import kept
@@ -57,6 +58,23 @@ def object_new(
         tx.refuse_excess(cls.value, "__new__", "__init__")
     made: VariableTracker = tx.new_instance(cls)
     return made
+
+
+def _new_of(base: type) -> None:
+    @handles(base.__new__)
+    def new(
+        tx: Any, cls: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
+    ) -> VariableTracker | None:
+        """An empty container, whatever it is given: `__init__` looks at that."""
+        kind = abstract.python_class(cls)
+        if kind is None or not issubclass(kind, base):
+            return None
+        made: VariableTracker = tx.new_instance(cls) if isinstance(cls, ClassVariable) else tx.call(cls, [])
+        return made
+
+
+for _container in (dict, list, set, deque):
+    _new_of(_container)
 
 
 @handles(object.__repr__)

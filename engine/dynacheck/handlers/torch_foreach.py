@@ -41,32 +41,78 @@ def _addcdiv(self: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     return self.add_(tensor1 / tensor2 * value)
 
 
+def _addcmul(self: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    return self.add_(tensor1 * tensor2 * value)
+
+
+def _sum_with_quotient(self: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    return self + tensor1 / tensor2 * value
+
+
+def _full(size: Any, fill_value: Any, **kwargs: Any) -> Any:
+    if kwargs.get("dtype") is None:  # that of a number of the kind, whatever the tensor's width
+        whole = torch.bool if fill_value.dtype is torch.bool else torch.int64
+        kwargs["dtype"] = torch.get_default_dtype() if fill_value.is_floating_point() else whole
+    return torch.empty(size, **kwargs).fill_(fill_value)
+
+
 def _foreach_pow(self: Any, exponents: Any) -> Any:
     return torch._foreach_pow([self for _ in exponents], exponents)
 
 
-@special("add_")
-def add_(
-    tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-) -> VariableTracker:
-    if len(args) == 1 and _is_tensor(tx, kwargs.get("alpha")):
-        return tx.call_python(_add, tensor, args[0], kwargs["alpha"])
-    return tx.record("call_method", "add_", [tensor, *args], kwargs)
+def _foreach_lerp(self: Any, ends: Any, weight: Any) -> Any:
+    for tensor, end in zip(self, ends, strict=True):
+        tensor.lerp_(end, weight)
+    return self
 
 
-@special("addcdiv_")
-def addcdiv_(
-    tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-) -> VariableTracker:
-    if len(args) == 2 and _is_tensor(tx, kwargs.get("value")):
-        return tx.call_python(_addcdiv, tensor, *args, kwargs["value"])
-    return tx.record("call_method", "addcdiv_", [tensor, *args], kwargs)
+def _with_tensor_factor(name: str, count: int, factor: str, instead: Any) -> None:
+    """A method that writes to its tensor: another way, where its factor is a tensor."""
+
+    @special(name)
+    def method(
+        tx: Tracer, tensor: TensorVariable, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        if len(args) == count and _is_tensor(tx, kwargs.get(factor)):
+            return tx.call_python(instead, tensor, *args, kwargs[factor])
+        return tx.record("call_method", name, [tensor, *args], kwargs)
+
+
+_with_tensor_factor("add_", 1, "alpha", _add)
+_with_tensor_factor("addcdiv_", 2, "value", _addcdiv)
+_with_tensor_factor("addcmul_", 2, "value", _addcmul)
+
+
+@handles(torch._foreach_lerp_)
+def foreach_lerp_(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
+    if len(args) == 3 and not kwargs and _is_tensor(tx, args[2]):
+        return tx.call_python(_foreach_lerp, *args)
+    return None
 
 
 @handles(torch._foreach_pow)
 def foreach_pow(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
     if len(args) == 2 and not kwargs and _is_tensor(tx, args[0]):
         return tx.call_python(_foreach_pow, *args)
+    return None
+
+
+@handles(torch.addcdiv)
+def addcdiv(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
+    if len(args) == 3 and set(kwargs) == {"value"} and _is_tensor(tx, kwargs["value"]):
+        return tx.call_python(_sum_with_quotient, *args, kwargs["value"])
+    return None
+
+
+@handles(torch.full)
+def full(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
+    value = args[1].realize(tx) if len(args) == 2 else None
+    if (
+        isinstance(value, TensorVariable)
+        and not value.ref.facts.shape
+        and not value.ref.facts.dtype.is_complex
+    ):
+        return tx.call_python(_full, *args, **kwargs)
     return None
 
 

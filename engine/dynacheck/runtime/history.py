@@ -66,7 +66,8 @@ class Seen:
         return self.number is CHANGED
 
     def size_changed(self, dim: int) -> bool:
-        return isinstance(self.sizes, tuple) and self.sizes[dim] is CHANGED
+        """Every size of a tensor whose number of dimensions differed, as with torch."""
+        return self.sizes is CHANGED or (isinstance(self.sizes, tuple) and self.sizes[dim] is CHANGED)
 
     def stride_changed(self, dim: int) -> bool:
         """Strides become symbols only while all sizes stayed what they were."""

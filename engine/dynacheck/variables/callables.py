@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dynacheck.reasons import UNKNOWN_ATTRIBUTE
 from dynacheck.sources import CAttr, DictAttr, Node
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
@@ -239,6 +240,8 @@ class CachedFunctionVariable(BuiltinObject):
             return self.wrapped(tx)
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
             return tx.constant(getattr(self.value, name))
+        if name in ("cache_info", "cache_clear"):  # of a cache that the frame's calls have passed over
+            tx.give_up(UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
         return super().tp_getattro(tx, name)
 
     def nb_bool(self, tx: Tracer) -> bool:

@@ -11,6 +11,7 @@ from dynacheck.reasons import UNKNOWN_ATTRIBUTE
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, instance_dict, type_lookup
 from dynacheck.variables import abstract, class_writes
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.class_facts import is_data_descriptor
 from dynacheck.variables.functions import (
     BoundMethodVariable,
     CallableVariable,
@@ -22,7 +23,6 @@ from dynacheck.variables.objects import (
     BINARY,
     COMPARE,
     delete_attribute,
-    is_data_descriptor,
     or_not_implemented,
     set_attribute,
 )

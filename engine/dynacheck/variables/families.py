@@ -16,8 +16,7 @@ from dynacheck import reasons
 from dynacheck.bytecode.assemble import continues
 from dynacheck.guards import Is, TypeIs
 from dynacheck.guards.objects import LengthIs
-from dynacheck.sources import ABSENT, CAttr, DictAttr, Local, Node, Referent
-from dynacheck.sources import instance_dict as raw_instance_dict
+from dynacheck.sources import ABSENT, CAttr, Converted, DictAttr, Local, Node, Referent
 from dynacheck.variables import abstract, exceptions
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.callables import CachedFunctionVariable, PartialVariable, ScriptFunctionVariable
@@ -42,6 +41,7 @@ from dynacheck.variables.mappings import DictVariable, OrderedDictVariable
 from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import UserObjectVariable
+from dynacheck.variables.proxies import MappingProxyVariable, proxied
 from dynacheck.variables.sequences import ListVariable, SizeVariable, TupleVariable
 from dynacheck.variables.sets import FrozenSetVariable, SetVariable
 from dynacheck.variables.slices import RangeVariable, SliceVariable
@@ -68,6 +68,10 @@ def wrap_container(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 @wraps(set, frozenset)
 def wrap_set(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, TypeIs(type(value)))
+    if any(
+        issubclass(type(item), torch.Tensor) for item in value
+    ):  # as torch: their order is another in each run
+        tx.break_(reasons.UNKNOWN_VALUE, what=type(value).__name__, why="it has tensors, in no order")
     return (SetVariable if type(value) is set else FrozenSetVariable)(None, {}, node)
 
 
@@ -93,6 +97,16 @@ def wrap_range(tx: Tracer, node: Node, value: range) -> VariableTracker:
 def wrap_partial(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     tx.guard(node, TypeIs(functools.partial))
     return PartialVariable.sourced(tx, node)
+
+
+@wraps(types.MappingProxyType)
+def wrap_mapping_proxy(tx: Tracer, node: Node, value: Any) -> VariableTracker | None:
+    if type(proxied(value)) not in (dict, collections.OrderedDict):
+        return None
+    tx.guard(node, TypeIs(types.MappingProxyType))
+    mapping = tx.wrap(node.child(Converted(proxied, "___proxied"))).realize(tx)
+    assert isinstance(mapping, DictVariable)
+    return MappingProxyVariable(mapping, node)
 
 
 @wraps(type(functools.lru_cache(len)))
@@ -299,19 +313,9 @@ def instance_dict(tx: Tracer, owner: UserObjectVariable) -> VariableTracker:
     """`obj.__dict__`."""
     if owner.own_dict:
         return owner
-    if not isinstance(owner, NNModuleVariable):
-        if owner.dictionary is None:
-            owner.dictionary = InstanceDictVariable(owner)
-        return owner.dictionary
-    if owner.attrs or owner.node is None:
-        pairs = []
-        if owner.node is not None:
-            for name in raw_instance_dict(owner.value) or ():
-                if name not in owner.attrs:
-                    pairs.append((tx.constant(name), tx.wrap(owner.node.child(DictAttr(name)))))
-        pairs += [(tx.constant(k), v) for k, v in owner.attrs.items() if v is not None]
-        return DictVariable.of(tx, pairs)
-    return tx.wrap(owner.node.child(CAttr("__dict__")))
+    if owner.dictionary is None:
+        owner.dictionary = InstanceDictVariable(owner)
+    return owner.dictionary
 
 
 def bind_descriptor(

@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, GenericAlias, Met
 from typing import Any, Final
 
 from dynacheck.reasons import SKIPPED_CALL, UNKNOWN_ATTRIBUTE
-from dynacheck.sources import CAttr, DictAttr, Node, is_a, type_lookup
+from dynacheck.sources import HEAP_TYPE, CAttr, DictAttr, Node, is_a, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, CantRebuild, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
@@ -112,6 +112,9 @@ class ObjectVariable(CallableVariable):
 
     def reconstruct(self, to: Rebuilder) -> None:
         value = self.value
+        if isinstance(value, type) and not value.__flags__ & HEAP_TYPE:  # it lives as long as the process
+            to.load_const_type(value)
+            return
         module = getattr(value, "__module__", None) or (
             "builtins" if getattr(builtins, getattr(value, "__name__", ""), None) is value else None
         )

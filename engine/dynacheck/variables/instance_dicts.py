@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynacheck.guards.objects import KeysAre
-from dynacheck.sources import CAttr, DictAttr, instance_dict
+from dynacheck.sources import CAttr, instance_dict
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.mappings import DictVariable, Pair
 from dynacheck.variables.methods import key_of
@@ -36,7 +36,7 @@ class InstanceDictVariable(DictVariable):
             tx.guard(owner.node.child(CAttr("__dict__")), KeysAre(names))
             for name in names:
                 if name not in owner.attrs:
-                    now[name] = (tx.constant(name), tx.wrap(owner.node.child(DictAttr(name))))
+                    now[name] = (tx.constant(name), tx.wrap(owner.dict_node(name)))
                 elif owner.attrs[name] is not None and name not in owner.remade:
                     now[name] = (tx.constant(name), owner.attrs[name])  # type: ignore[assignment]
         for name, value in owner.attrs.items():

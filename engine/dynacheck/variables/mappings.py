@@ -458,8 +458,12 @@ def pairs_of(tx: Tracer, value: VariableTracker) -> list[Pair]:
     mapping = data(tx, value)
     if isinstance(mapping, DictVariable) and _merged_directly(value.get_type()):
         return list(mapping.content(tx).values())
-    if abstract.has(tx, value, "keys"):
-        keys = abstract.iterate(tx, tx.call(value.tp_getattro(tx, "keys"), []))
+    missing = tx.constant(None)
+    if abstract.has(tx, value, "keys") or (
+        not isinstance(value, BuiltinObject)  # any attribute will do
+        and abstract.getattr_default(tx, value, "keys", missing) is not missing
+    ):
+        keys = abstract.iterate(tx, tx.call(abstract.getattr_(tx, value, "keys"), []))
         return [(k, abstract.getitem(tx, value, k)) for k in keys]
     pairs: list[Pair] = []
     for i, item in enumerate(abstract.iterate(tx, value)):

@@ -11,9 +11,10 @@ from typing import Any
 
 from dynacheck.guards import Is
 from dynacheck.reasons import UNKNOWN_ATTRIBUTE, UNKNOWN_OPERATION
-from dynacheck.sources import ABSENT, DictAttr, Node, SlotAttr, TypeAttr, instance_dict, type_lookup
+from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, SlotAttr, TypeAttr, instance_dict, type_lookup
 from dynacheck.variables import abstract, class_writes, inherited
 from dynacheck.variables.base import NOT_IMPLEMENTED, ObservedException, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.class_facts import hashed_fields, is_data_descriptor
 from dynacheck.variables.coerce import integer
 from dynacheck.variables.functions import BoundMethodVariable, ObjectMethodVariable
 from dynacheck.variables.methods import BuiltinObject
@@ -38,12 +39,6 @@ UNARY = {
 
 CONVERSIONS: dict[str, type] = {"int": int, "index": int, "float": float, "complex": complex}
 """What a conversion's special method must return."""
-
-
-def is_data_descriptor(raw: object) -> bool:
-    """Whether the type of a raw class attribute defines `__set__` or `__delete__`."""
-    cls = type(raw)
-    return type_lookup(cls, "__set__") is not ABSENT or type_lookup(cls, "__delete__") is not ABSENT
 
 
 C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
@@ -105,19 +100,6 @@ def _text(tx: Tracer, found: VariableTracker, complaint: str) -> VariableTracker
     if not issubclass(kind, str):
         tx.raise_(TypeError, complaint.format(kind.__name__))
     return found
-
-
-def hashed_fields(cls: type) -> list[str] | None:
-    """The fields that the generated `__hash__` and `__eq__` of a frozen dataclass look at; None for other classes."""
-    params = cls.__dict__.get("__dataclass_params__")
-    if params is None or not (params.frozen and params.eq):
-        return None
-    for name in ("__hash__", "__eq__"):
-        code = getattr(cls.__dict__.get(name), "__code__", None)
-        if code is None or code.co_filename != "<string>":
-            return None
-    fields = cls.__dict__["__dataclass_fields__"].values()
-    return [f.name for f in fields if f.compare and (f.hash is None or f.hash)]
 
 
 class UserObjectVariable(VariableTracker):
@@ -221,11 +203,19 @@ class UserObjectVariable(VariableTracker):
         attributes = None if self.node is None else instance_dict(self.value)
         if attributes is None or self.node is None:
             return None
-        child = self.node.named(DictAttr, name)
+        child = self.dict_node(name)
         if name in attributes:
             return tx.wrap(child)
         tx.guard_absent(child)
         return None
+
+    def dict_node(self, name: str) -> Node:
+        """What the instance dict has under a name; read from the dict itself where an attribute is something else."""
+        assert self.node is not None
+        custom = isinstance(type_lookup(self.cls, "__getattribute__"), types.FunctionType)
+        if custom or is_data_descriptor(type_lookup(self.cls, name)):
+            return self.node.child(CAttr("__dict__")).key(name)
+        return self.node.named(DictAttr, name)
 
     def missing_attribute(self, tx: Tracer, name: str, node: Node) -> VariableTracker:
         """Neither the object nor its class has it: AttributeError."""

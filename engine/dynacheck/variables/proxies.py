@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+from dynacheck.sources import Node
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import text
@@ -13,18 +15,23 @@ from dynacheck.variables.mappings import DictVariable
 from dynacheck.variables.methods import BuiltinMethodVariable
 
 _READING: Final = frozenset(
-    ("get", "keys", "values", "items", "copy", "__contains__", "__getitem__", "__len__")
+    ("get", "keys", "values", "items", "copy", "__contains__", "__getitem__", "__len__", "__reversed__")
 )
 
 
+def proxied(proxy: MappingProxyType[Any, Any]) -> Any:
+    """The mapping that a proxy reads."""
+    return next(iter(gc.get_referents(proxy)), None)
+
+
 class MappingProxyVariable(VariableTracker):
-    """A proxy made in the frame, of a dict."""
+    """A proxy of a dict."""
 
     __slots__ = ("mapping",)
     python_type = MappingProxyType
 
-    def __init__(self, mapping: DictVariable) -> None:
-        super().__init__()
+    def __init__(self, mapping: DictVariable, node: Node | None = None) -> None:
+        super().__init__(node)
         self.mapping = mapping
 
     def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
@@ -63,6 +70,9 @@ class MappingProxyVariable(VariableTracker):
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:
         return tx.constant(f"mappingproxy({text(tx, self.mapping)})")
+
+    def tp_str(self, tx: Tracer) -> VariableTracker:
+        return abstract.str_(tx, self.mapping)
 
     def children(self) -> Sequence[VariableTracker]:
         return (self.mapping,)

@@ -34,11 +34,20 @@ def search_bounds(
     return range(*slice(first, last).indices(length))
 
 
+_QUIET: Final = frozenset((int, float, complex, bool, str, bytes, types.NoneType))
+"""Types whose comparison does nothing else."""
+
+_SLOTS_THAT_RAISE: Final = ("__add__", "__mul__", "__rmul__", "__imul__")
+"""Methods behind which are a sequence's slots, not a number's: they don't give NotImplemented."""
+
+
 class SequenceVariable(BuiltinObject):
     """A sequence of trackers. Invariant: a sourced one is length-guarded before an item is read."""
 
     __slots__ = ("_items",)
     iterator_type: ClassVar[type] = type(iter(()))
+    lengths_first: ClassVar[bool] = True
+    """Whether sequences of different lengths differ without a look at items."""
 
     def __init__(self, items: Iterable[VariableTracker] | None, node: Node | None = None) -> None:
         super().__init__(node)
@@ -111,9 +120,10 @@ class SequenceVariable(BuiltinObject):
             return NOT_IMPLEMENTED
         mine, others = self.items(tx), other.items(tx)
         if op in ("==", "!="):
-            if len(mine) != len(others):
+            alike = len(mine) == len(others)
+            if not alike and (self.lengths_first or all(v.get_type() in _QUIET for v in (*mine, *others))):
                 return tx.constant(op == "!=")
-            same = equal_numbers(tx, list(zip(mine, others)), all)
+            same = equal_numbers(tx, list(zip(mine, others)), all) if alike else None
             if same is not None:
                 return same if op == "==" else abstract.not_(tx, same)
         at = 0
@@ -140,6 +150,17 @@ class SequenceVariable(BuiltinObject):
         if op == "*" and is_integer(tx, count):
             return self.like(natively(tx, operator.mul, self.items(tx), integer(tx, count)))
         return NOT_IMPLEMENTED
+
+    def call_method(
+        self, tx: Tracer, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        found = super().call_method(tx, name, args, kwargs)
+        if name in _SLOTS_THAT_RAISE and found.is_constant() and found.as_constant(tx) is NotImplemented:
+            kind, other = self.python_type.__name__, abstract.name_of(args[0].realize(tx))
+            if name == "__add__":
+                tx.raise_(TypeError, f'can only concatenate {kind} (not "{other}") to {kind}')
+            tx.raise_(TypeError, f"'{other}' object cannot be interpreted as an integer")
+        return found
 
     def m_count(self, tx: Tracer, item: VariableTracker, /) -> VariableTracker:
         return tx.constant(sum(equal(tx, have, item) for have in list(self.items(tx))))
@@ -378,6 +399,7 @@ class TupleVariable(SequenceVariable):
 
     __slots__ = ()
     python_type: ClassVar[type] = tuple
+    lengths_first = False
 
     def comparable(self, other: VariableTracker) -> bool:
         return isinstance(other, TupleVariable)

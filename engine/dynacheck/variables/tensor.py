@@ -12,7 +12,7 @@ from dynacheck import reasons
 from dynacheck.graph import fromfacts
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.functional import item_at
-from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, instance_dict
+from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, instance_dict, type_lookup
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.functions import CallableVariable
 from dynacheck.variables.methods import bound_type
@@ -133,8 +133,8 @@ class TensorVariable(VariableTracker):
             child = self.node.named(DictAttr, name)
             if attributes is not None and name in attributes:
                 return tx.wrap(child)
-        found = getattr(torch.Tensor, name, ABSENT)
-        if found is ABSENT:
+        found = ABSENT if type_lookup(torch.Tensor, name) is ABSENT else getattr(torch.Tensor, name)
+        if found is ABSENT:  # what only the class has (`__name__`, `__call__`) isn't its tensors'
             if self.node is not None:
                 tx.guard_absent(self.node.named(DictAttr, name))
             tx.raise_(AttributeError, f"{self.get_type().__name__!r} object has no attribute {name!r}")

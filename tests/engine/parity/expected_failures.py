@@ -52,6 +52,19 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
     "method_of_bytes_through_its_class": NO_EXCEPTION,
     "object_equality_through_its_class": NO_EXCEPTION,
     "partialmethod_called": NO_EXCEPTION,
+    "set_of_tensors_given": ("torch can't split a frame where an iterator is asked for", {"graphs": 0}),
+    "fromkeys_of_a_defaultdict": (
+        "torch can't rebuild it, and gives the frame up",
+        {"graphs": 1, "entries": 1},
+    ),
+    "tensors_in_tuples_of_other_lengths": (
+        "torch looks at lengths first, which tuples don't: it gives another result",
+        {"graphs": 1},
+    ),
+    "mapping_whose_keys_are_in_the_instance": (
+        "torch has no mapping there, and gives the frame up",
+        {"graphs": 0},
+    ),
     "iterator_carried_deque": COPIED,
     "iterator_carried_product": COPIED,
     "iterator_carried_into_a_callee": (

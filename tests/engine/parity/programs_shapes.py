@@ -181,3 +181,19 @@ def _shown(name, text):
 
 for _name, _text in SHOWN.items():
     _shown(_name, _text)
+
+
+@program("as_many_dimensions_as_never", 16, graphs=3, recompiles=2)
+def _():
+    return lambda x: x + 1, xs((10,), (2, 3), (12,), (4, 5), (50,))
+
+
+@program("a_number_between_tensors", 16, graphs=3, recompiles=2)
+def _():
+    return lambda x: x + torch.ones(1), [
+        (torch.ones(2, 3),),
+        (3,),
+        (torch.ones(3, 3),),
+        (torch.ones(5, 4),),
+        (4,),
+    ]
