@@ -211,6 +211,8 @@ def c_set_grad_enabled(tx: Tracer, mode: VariableTracker) -> VariableTracker:
 
 @handles(torch.inference_mode)
 def inference_mode(tx: Tracer, mode: VariableTracker | None = None) -> VariableTracker:
+    if mode is not None and not mode.is_constant():  # a function: it decorates
+        return InferenceModeVariable(torch.inference_mode, True).tp_call(tx, [mode], {})
     return InferenceModeVariable(torch.inference_mode, _constant(tx, mode, True))
 
 

@@ -99,7 +99,7 @@ class ContextMethodVariable(CallableVariable):
             if self.context.cls is torch.set_grad_enabled:  # as a decorator: torch traces the others' alone
                 tx.break_(SKIPPED_CALL, call="set_grad_enabled.clone", why="it is internal to torch")
             return self.context.clone()
-        return tx.decorate_with_context(self.context, args)
+        return self.context.tp_call(tx, args, kwargs)
 
     def children(self) -> Sequence[VariableTracker]:
         return (self.context,)
@@ -158,6 +158,19 @@ class GradModeVariable(ContextVariable):
         if self.prev is None:
             self.unmodelled(tx, "leaving it where it wasn't entered")
         set_grad_mode(tx, self.prev)
+
+    def tp_call(
+        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        if self.cls is not torch.set_grad_enabled:
+            return super().tp_call(tx, args, kwargs)
+        if self.prev is None:
+            self.unmodelled(tx, "decorating with it where it wasn't made")
+        set_grad_mode(
+            tx, self.prev
+        )  # as a decorator it takes effect in calls alone, whatever the mode is there
+        entered_anew = torch.enable_grad if self.mode else torch.no_grad
+        return tx.decorate_with_context(GradModeVariable(entered_anew, self.mode, None), args)
 
     def enter_call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _grad_manager, (self.cls.__name__, self.mode, self.prev)

@@ -52,6 +52,14 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
     "method_of_bytes_through_its_class": NO_EXCEPTION,
     "object_equality_through_its_class": NO_EXCEPTION,
     "partialmethod_called": NO_EXCEPTION,
+    "inference_mode_decorates_without_a_call": (
+        "torch takes the function for a mode",
+        {"graphs": 1, "entries": 1},
+    ),
+    "grad_mode_set_by_decorating": (
+        "torch leaves the grad mode changed behind the frame",
+        {"graphs": 1, "recompiles": 0, "entries": 1},
+    ),
     "set_of_tensors_given": ("torch can't split a frame where an iterator is asked for", {"graphs": 0}),
     "fromkeys_of_a_defaultdict": (
         "torch can't rebuild it, and gives the frame up",

@@ -143,3 +143,36 @@ def _():
         return grad_set(y) + 1
 
     return f, [(torch.ones(3),), (torch.ones(3),)]
+
+
+@program(
+    "grad_mode_set_by_decorating",
+    41,
+    graphs=2,
+    recompiles=1,
+    torch_differs="torch leaves the grad mode changed behind the frame",
+)
+def _():
+    def f(x):
+        with torch.no_grad():
+            sine = torch.set_grad_enabled(True)(lambda v: v.sin())
+            modes = [torch.is_grad_enabled()]
+        y = sine(x)
+        modes.append(torch.is_grad_enabled())
+        return y, modes
+
+    return f, [(torch.ones(3, requires_grad=True),), (torch.ones(3, requires_grad=True),)]
+
+
+@program(
+    "inference_mode_decorates_without_a_call", 41, graphs=0, torch_differs="torch raises an AssertionError"
+)
+def _():
+    def f(x):
+        @torch.inference_mode
+        def plus(v):
+            return v + 1
+
+        return plus(x), x * 2
+
+    return f, [(torch.ones(3),), (torch.ones(3),)]
