@@ -34,8 +34,9 @@ def search_bounds(
     return range(*slice(first, last).indices(length))
 
 
-_QUIET: Final = frozenset((int, float, complex, bool, str, bytes, types.NoneType))
-"""Types whose comparison does nothing else."""
+_QUIET: Final = frozenset(
+    (int, float, complex, bool, str, bytes, types.NoneType)
+)  # comparing does nothing else
 
 _SLOTS_THAT_RAISE: Final = ("__add__", "__mul__", "__rmul__", "__imul__")
 """Methods behind which are a sequence's slots, not a number's: they don't give NotImplemented."""
