@@ -49,7 +49,9 @@ TORCH_INLINED: Final = (
 )  # fmt: skip
 """Parts of torch that are interpreted when called from a traced frame."""
 
-_INLINED_FUNCTIONS: Final = frozenset((torch.jit.annotate, torch.jit._unwrap_optional))
+_INLINED_FUNCTIONS: Final[frozenset[Any]] = frozenset(
+    (torch.jit.annotate, torch.jit._script._unwrap_optional)
+)
 """Functions of torch's other parts that are interpreted."""
 
 TORCH_SKIPPED: Final = ("optim/lr_scheduler",)

@@ -100,9 +100,9 @@ def wrap_partial(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 
 
 @wraps(types.MappingProxyType)
-def wrap_mapping_proxy(tx: Tracer, node: Node, value: Any) -> VariableTracker | None:
+def wrap_mapping_proxy(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     if type(proxied(value)) not in (dict, collections.OrderedDict):
-        return None
+        tx.break_(reasons.UNKNOWN_VALUE, what="mappingproxy", why="what it reads is no dict")
     tx.guard(node, TypeIs(types.MappingProxyType))
     mapping = tx.wrap(node.child(Converted(proxied, "___proxied"))).realize(tx)
     assert isinstance(mapping, DictVariable)

@@ -34,10 +34,7 @@ def search_bounds(
     return range(*slice(first, last).indices(length))
 
 
-_QUIET: Final = frozenset(
-    (int, float, complex, bool, str, bytes, types.NoneType)
-)  # comparing does nothing else
-
+_QUIET: Final = frozenset((int, float, complex, bool, str, bytes, types.NoneType))
 _SLOTS_THAT_RAISE: Final = ("__add__", "__mul__", "__rmul__", "__imul__")
 """Methods behind which are a sequence's slots, not a number's: they don't give NotImplemented."""
 
@@ -121,7 +118,7 @@ class SequenceVariable(BuiltinObject):
             return NOT_IMPLEMENTED
         mine, others = self.items(tx), other.items(tx)
         if op in ("==", "!="):
-            alike = len(mine) == len(others)
+            alike = len(mine) == len(others)  # a look at items matters where it runs code or raises
             if not alike and (self.lengths_first or all(v.get_type() in _QUIET for v in (*mine, *others))):
                 return tx.constant(op == "!=")
             same = equal_numbers(tx, list(zip(mine, others)), all) if alike else None
