@@ -257,6 +257,8 @@ def held(value: Any) -> Held:
 
 
 def _owns_nothing(value: Any) -> bool:
+    if type(value) is weakref.ReferenceType:  # the weak containers' callbacks refer weakly to them
+        return value.__callback__ is None or value.__callback__.__module__ in ("weakref", "_weakrefset")
     return not type(value).__flags__ & _HAVE_GC
 
 

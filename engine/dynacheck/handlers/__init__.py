@@ -25,7 +25,7 @@ from dynacheck.handlers import (
     torch_overrides,
     torch_storages,
 )
-from dynacheck.variables import literals, views
+from dynacheck.variables import frozen, literals, views
 
 __all__ = [
     "builtins",
@@ -33,6 +33,7 @@ __all__ = [
     "constructors",
     "copy_",
     "dataclasses_",
+    "frozen",
     "functools_",
     "higher_order",
     "itertools_",

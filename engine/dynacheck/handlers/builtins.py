@@ -39,6 +39,7 @@ from dynacheck.variables.results import fold, python_value
 from dynacheck.variables.sequences import ListVariable, TupleVariable, sort
 from dynacheck.variables.symbolic import SymNumberVariable
 from dynacheck.variables.tensor import TensorVariable
+from dynacheck.variables.weak_references import WeakReferenceVariable
 from dynacheck.versions import PY312
 
 Arg = VariableTracker
@@ -219,6 +220,8 @@ def _hashable(tx: Tracer, obj: Arg) -> Any:
         return types.MethodType(_hashable(tx, obj.function), _hashable(tx, obj.owner))
     if isinstance(obj, ObjectVariable):
         return obj.value
+    if isinstance(obj, WeakReferenceVariable) and not obj.dead:
+        return _hashable(tx, obj.target)
     found = kept(tx, obj) if type_lookup(obj.get_type(), "__hash__") in _BY_IDENTITY else ABSENT
     return python_value(tx, obj) if found is ABSENT else found
 

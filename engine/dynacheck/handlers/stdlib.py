@@ -24,10 +24,10 @@ from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.contexts import ContextVariable
 from dynacheck.variables.finalizers import note_reference
-from dynacheck.variables.frozen import WeakReferenceVariable
 from dynacheck.variables.functions import BoundMethodVariable, TypeExpressionVariable, is_written_type
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, TupleVariable
+from dynacheck.variables.weak_references import WeakReferenceVariable
 from dynacheck.versions import torch_since
 
 Arg = VariableTracker
@@ -105,15 +105,15 @@ def is_generator(object: Any) -> bool:
 def weak_reference(
     tx: Tracer, target: VariableTracker, callback: VariableTracker | None = None, /
 ) -> VariableTracker | None:
-    if callback is not None and not abstract.is_none(tx, callback):
-        return None
     if type.__dict__["__weakrefoffset__"].__get__(target.get_type()) == 0:
         tx.raise_(TypeError, f"cannot create weak reference to '{abstract.name_of(target)}' object")
-    reference = WeakReferenceVariable(target)
+    asked = None if callback is None or abstract.is_none(tx, callback) else callback.realize(tx)
+    reference = WeakReferenceVariable(target, None, asked)
     note_reference(tx, reference)
     return reference
 
 
+refuses("what is called at the end of an object is kept for the interpreter's end", weakref.finalize)
 refuses("it changes state around the block", contextlib.closing, contextlib.AsyncExitStack)
 refuses("it changes where output goes", contextlib.redirect_stdout, contextlib.redirect_stderr)
 

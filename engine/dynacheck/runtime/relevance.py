@@ -13,6 +13,9 @@ import torch
 
 from dynacheck.sources import is_a
 
+_ACCESSORS: Final = ("__getattr__", "__setattr__")
+"""Functions that read or write an attribute: they are inlined where compiled code does that, and else run as they are."""
+
 _CONTAINERS: Final = (list, tuple)
 
 
@@ -28,6 +31,8 @@ def concerns_tensors(func: types.FunctionType, args: tuple[Any, ...]) -> bool:
     >>> concerns_tensors(lambda x: x + 1, ([torch.ones(2)],))
     True
     """
+    if func.__code__.co_name in _ACCESSORS:
+        return False
     globals_ = func.__globals__
     for name in func.__code__.co_names:
         if _is_tensor_module(globals_.get(name)):

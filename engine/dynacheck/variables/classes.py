@@ -194,6 +194,12 @@ class ClassVariable(ObjectVariable):
             return tx.wrap(tx.class_node(self.value).child(CAttr(name)))  # they may be set
         if name == "__class__":
             return tx.class_variable(type(self.value))
+        if name == "__abstractmethods__":
+            node = tx.class_node(self.value).child(CAttr(name))
+            if node.peek() is not ABSENT:
+                return tx.wrap(node)
+            tx.guard_absent(node)
+            tx.raise_(AttributeError, name)
         if name == "__dict__" and not class_writes.written(tx, self.value):
             return MappingProxyVariable(class_namespace(tx, self.value))
         if isinstance(raw, property):

@@ -32,7 +32,6 @@ from dynacheck.variables.contexts import (
 )
 from dynacheck.variables.defaultdicts import DefaultDictVariable
 from dynacheck.variables.deques import DequeVariable
-from dynacheck.variables.frozen import WeakReferenceVariable
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable
 from dynacheck.variables.hooks import GivenHandleVariable, HookTableVariable, is_hook_table
 from dynacheck.variables.instance_dicts import InstanceDictVariable
@@ -46,6 +45,7 @@ from dynacheck.variables.sequences import ListVariable, SizeVariable, TupleVaria
 from dynacheck.variables.sets import FrozenSetVariable, SetVariable
 from dynacheck.variables.slices import RangeVariable, SliceVariable
 from dynacheck.variables.tensor import TensorVariable
+from dynacheck.variables.weak_references import WeakReferenceVariable
 from dynacheck.variables.wrap import wrap_user_object, wraps
 
 _LENGTHY: Final[dict[type, type[Any]]] = {

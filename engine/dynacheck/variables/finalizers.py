@@ -12,10 +12,10 @@ from dynacheck.reasons import FINALIZER
 from dynacheck.sources import ABSENT, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import LazyVariable, ObservedException, Tracer, VariableTracker
-from dynacheck.variables.frozen import WeakReferenceVariable
 from dynacheck.variables.generators import GeneratorVariable
 from dynacheck.variables.sequences import SequenceVariable
 from dynacheck.variables.walk import reachable
+from dynacheck.variables.weak_references import WeakReferenceVariable
 
 MADE: Final = object()
 """The key of the attempt's state under which the entries are, oldest first."""
@@ -62,6 +62,8 @@ class Entry:
             what = observed.exception.get_type().__name__
             tx.break_(FINALIZER, value=value.describe(), what=what)
         for reference in self.references:
+            if reference.callback is not None and not reference.dead:
+                reference.unmodelled(tx, "calling back at its end")
             reference.dead = True
 
 
@@ -87,7 +89,7 @@ def note_instance(tx: Tracer, value: VariableTracker) -> None:
 def note_reference(tx: Tracer, reference: WeakReferenceVariable) -> None:
     """Watch what a weak reference refers to, if it was made while translating."""
     target = reference.target.realize(tx)
-    if target.node is None:
+    if target.node is None and abstract.python_object(target) is ABSENT:
         known = [made for made in entries(tx) if made.value is target]
         (known[0] if known else note(tx, target)).references.append(reference)
 

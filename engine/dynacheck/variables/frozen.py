@@ -1,10 +1,8 @@
-"""Immutable objects of C code whose methods depend on nothing else: compiled patterns and matches; weak references."""
+"""Immutable objects of C code whose methods depend on nothing else: compiled patterns and matches."""
 
 from __future__ import annotations
 
 import re
-import weakref
-from collections.abc import Sequence
 from typing import Any
 
 from dynacheck.guards import Is
@@ -17,7 +15,7 @@ from dynacheck.variables.base import (
     Tracer,
     VariableTracker,
 )
-from dynacheck.variables.methods import BuiltinMethodVariable, BuiltinObject
+from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.results import CONTAINERS, fold, python_value
 from dynacheck.variables.wrap import wraps
 
@@ -110,47 +108,3 @@ def wrap_pattern(tx: Tracer, node: Node, value: Any) -> VariableTracker:
 
 CONTAINERS[re.Pattern] = lambda tx, value: FrozenVariable(value)
 CONTAINERS[re.Match] = lambda tx, value: FrozenVariable(value)
-
-
-def dead_reference() -> weakref.ref[Any]:
-    """A weak reference to what is gone (used by rewritten code)."""
-    return weakref.ref(type("gone", (), {})())
-
-
-class WeakReferenceVariable(BuiltinObject):
-    """A weak reference; its object, if it isn't dead, is alive while the frame runs."""
-
-    __slots__ = ("dead", "target")
-    python_type = weakref.ReferenceType
-
-    def __init__(self, target: VariableTracker, node: Node | None = None) -> None:
-        super().__init__(node)
-        self.target = target
-        self.dead = False
-        """What it referred to was made in the frame, and is gone."""
-
-    def tp_getattro(self, tx: Tracer, name: str) -> VariableTracker:
-        if name == "__call__":
-            return BuiltinMethodVariable(self, name)
-        return super().tp_getattro(tx, name)
-
-    def tp_call(
-        self, tx: Tracer, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-    ) -> VariableTracker:
-        return tx.constant(None) if self.dead else self.target
-
-    def nb_bool(self, tx: Tracer) -> bool:
-        return True
-
-    def hash_key(self, tx: Tracer) -> Any:
-        return (WeakReferenceVariable, self.target.realize(tx).hash_key(tx))
-
-    def children(self) -> Sequence[VariableTracker]:
-        return () if self.dead else (self.target,)
-
-    def reconstruct(self, to: Rebuilder) -> None:
-        if self.dead:
-            to.call_helper(dead_reference)
-        else:
-            to.call_helper(weakref.ref, lambda: to.load(self.target))
-        to.remember(self)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Callable, Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -18,6 +19,7 @@ from dynacheck.variables.iterators import NativeIterator
 from dynacheck.variables.methods import BuiltinObject, key_of, unhashable
 from dynacheck.variables.replay import replace_elements
 from dynacheck.variables.results import python_value
+from dynacheck.variables.weak_references import WeakReferenceVariable
 
 _ALGEBRA: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "&": operator.and_,
@@ -71,7 +73,7 @@ class AbstractSetVariable(BuiltinObject):
     to trackers. A sourced one is guarded by its elements (`SetIs`) once read.
     """
 
-    __slots__ = ("_elements", "_keys")
+    __slots__ = ("_elements", "_keys", "_order")
     python_type: ClassVar[type] = set
 
     def __init__(
@@ -83,6 +85,8 @@ class AbstractSetVariable(BuiltinObject):
         super().__init__(node)
         self._keys: Any = keys
         self._elements = elements
+        self._order: list[Any] | None = None
+        """The keys as the set from before the frame has them, where they hash otherwise than its elements."""
 
     @classmethod
     def of(cls, tx: Tracer, items: Iterable[VariableTracker]) -> Any:
@@ -105,6 +109,8 @@ class AbstractSetVariable(BuiltinObject):
         for element in elements_of(value):
             if is_plain(element) or isinstance(element, enum.Enum):
                 tracker = tx.constant(element)
+            elif type(element) is weakref.ReferenceType and element() is not None:
+                tracker = WeakReferenceVariable(tx.object(element()))
             elif type(element).__weakrefoffset__:
                 tracker = tx.object(element)
             else:
@@ -115,6 +121,7 @@ class AbstractSetVariable(BuiltinObject):
         tx.guard(self.node, SetIs(value))
         plain = all(map(operator.is_, keys, elements_of(value)))
         self._keys = self.python_type(value if plain else keys)  # a copy of a set has its order
+        self._order = None if plain else keys
 
     def members(self, tx: Tracer) -> Any:
         """The Python set of hash keys, for what doesn't depend on its order."""
@@ -128,9 +135,21 @@ class AbstractSetVariable(BuiltinObject):
             tx.guard(self.node, SetIs(self.node.peek(), ordered=True))
         return self._keys
 
+    def in_order(self, tx: Tracer) -> Iterable[Any]:
+        """The hash keys in the order of the set's elements."""
+        keys: Iterable[Any] = self.keys(tx)
+        return keys if self._order is None else self._order
+
+    def _walk(self, order: list[Any]) -> Iterator[Any]:
+        """Iterates over them as a set's iterator does, which notices a change."""
+        for key in order:
+            yield key
+            if self._order is not order:
+                raise RuntimeError("Set changed size during iteration")
+
     def items(self, tx: Tracer) -> list[VariableTracker]:
         """The elements in the set's order."""
-        return [self._elements[k] for k in self.keys(tx)]
+        return [self._elements[k] for k in self.in_order(tx)]
 
     def children(self) -> Sequence[VariableTracker]:
         return tuple(self._elements.values())
@@ -148,7 +167,9 @@ class AbstractSetVariable(BuiltinObject):
     def tp_iter(self, tx: Tracer) -> VariableTracker:
         kind: type = type(iter(set()))
         find = self._elements.__getitem__
-        return NativeIterator(self, iter(self.keys(tx)), find, kind, order=lambda: list(self.keys(tx)))
+        found = self.keys(tx)
+        keys = iter(found) if self._order is None else self._walk(self._order)
+        return NativeIterator(self, keys, find, kind, order=lambda: list(self.in_order(tx)))
 
     def nb_binary(
         self, tx: Tracer, op: str, left: VariableTracker, right: VariableTracker
@@ -204,18 +225,18 @@ class AbstractSetVariable(BuiltinObject):
 
     def snapshot(self, tx: Tracer) -> Any:
         """A Python copy, when all elements are constants."""
-        keys = self.keys(tx)
+        keys = self.in_order(tx)
         return self.python_type(python_value(tx, self._elements[k]) for k in keys)
 
     def as_proxy(self, tx: Tracer) -> Any:
-        keys = self.keys(tx)
+        keys = self.in_order(tx)
         return self.python_type(self._elements[k].as_proxy(tx) for k in keys)
 
     as_meta = as_proxy
 
     def listing(self, tx: Tracer) -> str:
         """The elements between braces."""
-        keys = self.keys(tx)
+        keys = self.in_order(tx)
         return "{" + ", ".join(text(tx, self._elements[k]) for k in keys) + "}"
 
     def push_elements(self, to: Rebuilder) -> None:
@@ -236,6 +257,7 @@ class SetVariable(AbstractSetVariable):
         """The Python set of hash keys, about to be changed; `ordered` where the change depends on its order."""
         keys = self.keys(tx) if ordered else self.members(tx)
         self.changing(tx)
+        self._order = None
         return keys
 
     def _add(self, tx: Tracer, item: VariableTracker) -> None:
@@ -279,8 +301,13 @@ class SetVariable(AbstractSetVariable):
         )
 
     def m_pop(self, tx: Tracer) -> VariableTracker:
+        self.keys(tx)
+        first = self._order
         found = natively(tx, self.change(tx).pop)
-        return self._elements[found]
+        if first is not None and found is not first[0]:
+            self._keys.add(found)
+            self._keys.remove(first[0])
+        return self._elements[found if first is None else first[0]]
 
     def m_clear(self, tx: Tracer) -> None:
         self.change(tx, ordered=False).clear()

@@ -2,7 +2,9 @@
 
 import dataclasses
 import enum
+import functools
 import typing
+import weakref
 
 import torch
 from parity.harness import registry
@@ -124,6 +126,24 @@ class Somebody:
 
 SOMEBODY = Somebody()
 SOMEBODY.weight = torch.nn.Parameter(torch.ones(1))
+
+
+@functools.singledispatch
+def kind(value):
+    return "object"
+
+
+@kind.register
+def _(value: list):
+    return "list"
+
+
+@kind.register
+def _(value: Kept):
+    return "kept"
+
+
+WEAK, REFERENCE = weakref.WeakSet([KEPT]), weakref.ref(KEPT)
 SCOPE = {**globals()}
 exec("import bisect, collections, copy, functools, heapq, inspect, itertools", SCOPE)
 exec("import fnmatch, operator, os, pathlib, re, statistics, sys, types, urllib.parse, uuid", SCOPE)
@@ -245,6 +265,13 @@ ROWS = (
     ("ratio_made", "Ratio(1.5) * 2", 1, 1),
     ("level_shape", "(x[: Level(2)], torch.zeros(LEVEL))", 0, 1),
     ("parts_of_members", "(Number.A.real, Number.A + 1)", 0, 1),
+    ("in_a_weak_set", "(KEPT in WEAK, SOMEBODY in WEAK, len(WEAK), bool(WEAK))", 0, 1),
+    ("weak_set_iterated", "[v is KEPT for v in WEAK]", 0, 1),
+    ("weak_set_made", "(KEPT in weakref.WeakSet([KEPT]))", 0, 1),
+    ("weak_reference_with_a_callback", "weakref.ref(KEPT, given)() is KEPT", 0, 1),
+    ("hash_of_a_weak_reference", "hash(REFERENCE) == hash(KEPT)", 0, 1),
+    ("dispatched_by_a_list", "(kind([1]), kind([]))", 0, 1),
+    ("dispatched_by_a_class", "(kind(KEPT), kind(POINT))", 0, 1),
     ("types_promoted", "torch.promote_types(torch.int, torch.float)", 0, 1),
 )
 
@@ -278,5 +305,55 @@ def _():
         y = x + 1
         items.q = 4
         return y
+
+    return f, [(torch.ones(3),), (torch.ones(3),)]
+
+
+class Hands(torch.nn.Module):
+    """Hands on what it doesn't have."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(3, 3)
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name == "inner":
+                raise
+            return getattr(self.inner, name)
+
+    def __setattr__(self, name, value):
+        if name == "refused":
+            raise AttributeError(name)
+        super().__setattr__(name, value)
+
+
+@program("attribute_asked_by_a_frame_given_up", 41, graphs=0, breaks=1, entries=0)
+def _():
+    hands = Hands()
+
+    def f(x):
+        for _ in range(2):
+            print(end="")
+            found = hasattr(hands, "nothing")
+        return x + 1, found
+
+    return f, [(torch.ones(3),), (torch.ones(3),)]
+
+
+@program("attribute_set_by_a_frame_given_up", 41, graphs=0, breaks=1, entries=0)
+def _():
+    hands = Hands()
+
+    def f(x):
+        for i in range(2):
+            print(end="")
+            try:
+                hands.refused = i
+            except AttributeError:
+                hands.kept = i
+        return x + 1
 
     return f, [(torch.ones(3),), (torch.ones(3),)]
