@@ -95,7 +95,13 @@ def engine() -> str:
             "`DYNACHECK_LOGS=` or `dynacheck.logs(...)`, any of",
             f"{', '.join(f'`{name}`' for name in artifacts.ARTIFACTS)};",
             '`+guards` (`guards="+"`) shows guards below the values that they are about, with the lines that '
-            "needed them.",
+            "needed them. `recompiles` names every guard that failed, of each entry, with the value that came and the "
+            "line.",
+            "",
+            "Of torch.compile's other artifacts, `recompiles_verbose` is `recompiles` here, `graph` is `graph_code`, "
+            "`dynamic` is in `+guards` (conditions on sizes, with their lines); those of backends (`aot_graphs`, "
+            "`output_code`, `cudagraphs`) are the backends' own: `TORCH_LOGS` selects them as ever. Those about torch's "
+            "translator (`trace_source`, `trace_bytecode`) have no counterpart.",
             "",
             "## Events",
             "",

@@ -57,13 +57,13 @@ def recompile(event: ev.EntryAdded) -> str | None:
         entry = f"entry {miss.entry}: " if len(event.misses) > 1 else ""
         if miss.region_differs and not miss.changes:
             lines.append(f"     - {entry}it belongs to another compile of the function")
-        lines += [f"     - {entry}{guard}" for guard in ev.failed_guards(miss.changes)]
+        lines += [f"     - {entry}{guard}" for guard in ev.failed_guards(miss.changes, _short)]
     return "\n".join(lines)
 
 
 def limit(event: ev.LimitReached) -> str:
     """The limit, the function, and the value that kept changing."""
-    kept = [guard for miss in event.misses[:1] for guard in ev.failed_guards(miss.changes[:1])]
+    kept = [guard for miss in event.misses[:1] for guard in ev.failed_guards(miss.changes[:1], _short)]
     return "\n".join(
         [
             f"dynacheck hit {event.limit_name} ({event.limit})",

@@ -124,15 +124,31 @@ class EntryMiss:
     region_differs: bool = False
 
 
-def failed_guards(changes: Sequence[ChangeRow]) -> list[str]:
-    """Failed guards as logs spell them, one a line, with all that is there now beside each: `L['n'] == 2  # now 3`."""
+def failed_guards(changes: Sequence[ChangeRow], named: Callable[[str], str] = str) -> list[str]:
+    """Failed guards as logs spell them, one a line, with all that is there now and the user's line beside each.
+
+    Args:
+        changes: the failed guards.
+        named: how to name a file.
+
+    Example:
+        >>> failed_guards([ChangeRow("value", "n", "L['n']", 2, 3, file="model.py", line=5, text="x * n", function="f")])
+        ["L['n'] == 2  # now 3  # x * n  # model.py:5 in f"]
+    """
     parts: dict[str, list[ChangeRow]] = {}
     for change in changes:
         parts.setdefault(change.guard or f"{change.path} == {change.then!r}", []).append(change)
     return [
-        f"{guard}  # now {', '.join(_now(row, len(rows) > 1) for row in rows)}"
+        f"{guard}  # now {', '.join(_now(row, len(rows) > 1) for row in rows)}{_needed(rows[0], named)}"
         for guard, rows in parts.items()
     ]
+
+
+def _needed(change: ChangeRow, named: Callable[[str], str]) -> str:
+    if not change.line:
+        return ""
+    where = f"{named(change.file)}:{change.line}{f' in {change.function}' if change.function else ''}"
+    return f"  # {change.text.strip()}  # {where}"
 
 
 def _now(change: ChangeRow, several: bool) -> str:

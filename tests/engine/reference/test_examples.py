@@ -111,7 +111,8 @@ def test_guards_and_recompiles_are_logged(backend, logged):
     head, triggered, *changes = text.splitlines()
     assert head == f"Recompiling function with_text in {os.path.relpath(__file__)}:{first}"
     assert triggered == "triggered by the following guard failure(s):"
-    assert changes == ["     - L['b'] == 'Hello'  # now 'Hi'"]
+    place = f"{os.path.relpath(__file__)}:{first + 1} in with_text"
+    assert changes == [f"     - L['b'] == 'Hello'  # now 'Hi'  # return a * len(b)  # {place}"]
 
 
 SCRIPT = """\
@@ -138,7 +139,7 @@ def test_the_environment_variable_logs_a_script(tmp_path: Path):
     at = lines.index("[dynacheck.recompiles] Recompiling function fn in script.py:3")
     assert lines[at + 1 : at + 3] == [
         "triggered by the following guard failure(s):",
-        "     - L['b'] == 'Hello'  # now 'Hi'",
+        "     - L['b'] == 'Hello'  # now 'Hi'  # return a * len(b)  # script.py:5 in fn",
     ]
 
 
@@ -183,7 +184,10 @@ def test_a_branch_on_a_size_is_a_guard_with_its_line(seen, backend, logged):
     (change,) = seen.recompiles[0].changes
     assert change.text == "return a + 1 if 2 * a.shape[0] >= 16 else a - 1"
     assert change.line == branches_on_size.__code__.co_firstlineno + 1
-    assert "8 <= L['a'].size()[0]  # now 5" in logged("recompiles")[0]
+    place = f"{os.path.relpath(__file__)}:{change.line} in branches_on_size"
+    assert logged("recompiles")[0].endswith(
+        f"8 <= L['a'].size()[0]  # now 5 (size of dim 0)  # {change.text}  # {place}"
+    )
 
 
 # -- `fn` with a print

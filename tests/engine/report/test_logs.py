@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import dynacheck
 import pytest
@@ -43,12 +44,16 @@ def messages(caplog):
 
 def test_a_recompile_reads_as_documented(caplog):
     logs.logs(recompiles=True)
-    ev.observers.emit(entry(ev.ChangeRow("value", "b", "L['b']", "Hello", "Hi", guard="L['b'] == 'Hello'")))
-    assert messages(caplog) == [
+    change = ev.ChangeRow("value", "b", "L['b']", "Hello", "Hi", guard="L['b'] == 'Hello'")
+    ev.observers.emit(entry(change))
+    where = {"file": HERE, "line": 5, "function": "fn", "text": "return a * len(b)"}
+    ev.observers.emit(entry(replace(change, **where)))
+    told = (
         "Recompiling function fn in script.py:3\n"
         "triggered by the following guard failure(s):\n"
         "     - L['b'] == 'Hello'  # now 'Hi'"
-    ]
+    )
+    assert messages(caplog) == [told, f"{told}  # return a * len(b)  # script.py:5 in fn"]
 
 
 def test_first_entries_are_no_recompiles(caplog):

@@ -76,13 +76,20 @@ def test_fail_on_recompile(compiled, backend, x):
 
 
 def test_the_error_tells_everything_that_differs():
-    compiled = dynacheck.compile(lambda x, n, s: x * n + len(s), backend="eager")
+    def several(x, n, s):
+        return x * n + len(s)
+
+    compiled = dynacheck.compile(several, backend="eager")
     compiled(torch.ones(3), True, "a")
     compiled(torch.ones(4, 1), 2, "b")
     with set_stance("fail_on_recompile"), pytest.raises(dynacheck.RecompileError) as caught:
         compiled(torch.ones(4, 5, requires_grad=True), 3, "cd")
+    line = several.__code__.co_firstlineno + 1
+    place = f"  # return x * n + len(s)  # {__file__}:{line} in {several.__qualname__}"
+    said = str(caught.value).splitlines()[1:]
+    assert said and all(text.endswith(place) for text in said)
     nearest, further = (
-        [line.strip() for line in str(caught.value).splitlines() if f"entry {n}: " in line] for n in (1, 0)
+        [text.strip().removesuffix(place) for text in said if f"entry {n}: " in text] for n in (1, 0)
     )
     assert len(nearest) == len(further) == 3
     assert nearest[0].endswith("# now True (requires_grad), 5 (size of dim 1), 5 (stride of dim 0)"), nearest
