@@ -169,6 +169,8 @@ def _value_hint(change: ChangeRow, varies: bool) -> str:
         return _EACH
     if {kind, type(change.now)} == {int, float}:
         return _BY_KIND["type"]
+    if change.detail.startswith("is a subclass of "):
+        return "register classes with abstract ones before the first call"
     if kind is bool:
         return "each of True and False is a graph of its own: warm up both, or call it one way"
     if kind in (int, float) and ".param_groups[" in change.source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import types
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -418,6 +419,37 @@ class CodeIs(Guard):
 
     def text(self, paths: Sequence[str]) -> str:
         return f"{paths[0]}.__code__ is {self.code.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoSubclass(Guard):
+    """The class is no subclass of an abstract one, which it could be registered with at any time (and stays one then).
+
+    Args:
+        wanted: the abstract class.
+        token: what `abc.get_cache_token` gave: nothing was registered anywhere while it gives the same.
+    """
+
+    wanted: Held
+    token: object = field(compare=False)
+    native_op: ClassVar[str] = "PYCHECK"
+
+    @classmethod
+    def now(cls, wanted: type) -> NoSubclass:
+        """What holds now."""
+        return cls(held(wanted), abc.get_cache_token())
+
+    def check(self, slots: Slots) -> bool:
+        if abc.get_cache_token() == self.token:
+            return slots[0] is not ABSENT
+        wanted = self.wanted.get()
+        return wanted is not None and is_a(slots[0], type) and not issubclass(slots[0], wanted)
+
+    def explain(self, slots: Slots) -> Change:
+        return Change("value", False, True, f"is a subclass of {self.wanted.name}")
+
+    def text(self, paths: Sequence[str]) -> str:
+        return f"not issubclass({paths[0]}, {self.wanted.name})"
 
 
 @dataclass(frozen=True, slots=True)

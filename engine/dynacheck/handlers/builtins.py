@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import inspect
 import sys
 import types
@@ -12,7 +13,7 @@ from typing import Any, Final
 import torch
 
 from dynacheck import interop
-from dynacheck.guards import Is
+from dynacheck.guards import Is, NoSubclass
 from dynacheck.handlers import torch_constructors
 from dynacheck.handlers.folding import fold_call, folds
 from dynacheck.handlers.registry import handles
@@ -468,8 +469,16 @@ def _is_kind(tx: Tracer, kind: type, cls: type, obj: Arg | None) -> bool:
         return tx.break_(UNKNOWN_CALL, what=f"{cls.__qualname__}.__subclasshook__")
     if issubclass(kind, cls):
         return True
+    if isinstance(cls, abc.ABCMeta) and not (_is_known(kind) and _is_known(cls)):
+        tx.guard(tx.class_node(kind), NoSubclass.now(cls))
     claimed = None if obj is None else classes.claimed_class(tx, obj)
     return claimed is not None and issubclass(claimed, cls)
+
+
+def _is_known(cls: type) -> bool:
+    """Classes of Python, torch and numpy, which nobody registers with each other while a program runs."""
+    package = cls.__module__.partition(".")[0]
+    return package in sys.stdlib_module_names or package in ("torch", "numpy")
 
 
 def _satisfies(tx: Tracer, obj: Arg, protocol: type) -> bool:

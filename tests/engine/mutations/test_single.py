@@ -1,7 +1,9 @@
 """One thing changes between two calls, a kind of thing a row: what is compiled does as plain Python does."""
 
+import abc
 import builtins
 import collections
+import collections.abc
 import contextlib
 import functools
 import sys
@@ -632,6 +634,50 @@ def exception_class_base():
             return x - 1
 
     return f, (X,), lambda: setattr(E, "__bases__", (KeyError,))
+
+
+def registered(wanted, cls, decide):
+    """An abstract class that a class is registered with later, here or one that it is a subclass of."""
+    return lambda x: x * 2 if decide(wanted) else x * 3, (X,), lambda: wanted.register(cls)
+
+
+@row
+def class_registered_with_an_abstract_one():
+    wanted, cls = abc.ABC.__class__("Wanted", (), {}), type("Cls", (), {})
+    obj = cls()
+    return registered(wanted, cls, lambda wanted: isinstance(obj, wanted))
+
+
+@row
+def class_registered_for_issubclass():
+    wanted, cls = abc.ABC.__class__("Wanted", (), {}), type("Cls", (), {})
+    return registered(wanted, cls, lambda wanted: issubclass(cls, (int, wanted)))
+
+
+@row
+def base_class_registered():
+    wanted, base = abc.ABC.__class__("Wanted", (), {}), type("Base", (), {})
+    obj = type("Cls", (base,), {})()
+    return registered(wanted, base, lambda wanted: isinstance(obj, wanted | int))
+
+
+@row
+def class_registered_with_a_subclass_of_the_abstract_one():
+    wanted = abc.ABC.__class__("Wanted", (), {})
+    below, cls = type(wanted)("Below", (wanted,), {}), type("Cls", (), {})
+    obj = cls()
+    return lambda x: x * 2 if isinstance(obj, wanted) else x * 3, (X,), lambda: below.register(cls)
+
+
+@row
+def user_class_registered_as_a_sequence():
+    cls = type("Cls", (), {})
+    obj = cls()
+    return (
+        lambda x: x * 2 if isinstance(obj, collections.abc.Set) else x * 3,
+        (X,),
+        lambda: collections.abc.Set.register(cls),
+    )
 
 
 def told(fn, args):

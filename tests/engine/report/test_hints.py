@@ -28,6 +28,7 @@ def row(then, now, source="self.steps", kind="value", file="", line=0, detail=""
         (row(1, 2), "a Python int read in forward"),
         (row(1, 2, "k"), "pass it as a tensor"),
         (row(True, False, "flag"), "True and False"),
+        (row(False, True, "Cls", detail="is a subclass of Wanted"), "register classes"),
         (row("a", "b", "mode"), "string"),
         (row(None, 3, "mask"), "None or not"),
         (row((1, 2), (1, 3), "pads"), "this value"),
