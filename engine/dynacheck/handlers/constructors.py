@@ -66,10 +66,10 @@ def new_tuple(tx: Tracer, cls: Arg, values: Arg | None = None, /) -> VariableTra
     kind = abstract.python_class(cls)
     if kind is tuple:
         return make_tuple(tx, values) if values is not None else TupleVariable([])
-    if kind is None or is_structseq(kind) or (hasattr(kind, "_fields") and not keeps_slots(kind)):
+    if kind is None or is_structseq(kind):
         return None
     items = [] if values is None else listed(tx, values)
-    if hasattr(kind, "_fields"):
+    if hasattr(kind, "_fields") and keeps_slots(kind):
         return NamedTupleVariable(kind, items, cls)
     return _derived(cls, tuple, TupleVariable(items))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Callable, Sequence
 from keyword import iskeyword
 from typing import Any, Final
@@ -14,6 +15,7 @@ from dynacheck.graph.custom import register_hook
 from dynacheck.graph.oracle import DataDependent, OperatorRaised, UnsupportedOperator
 from dynacheck.graph.subgraphs import union
 from dynacheck.graph.throwaway import on_its_own
+from dynacheck.sources import type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.hooks import GraphHookVariable, TensorHookVariable
@@ -301,7 +303,10 @@ def store_attribute(tx: Tracer, tensor: TensorVariable, name: str, value: Variab
     """Assign an attribute of a tensor."""
     if name == "data" and value is not None and value.realize(tx) is tensor:
         return  # a conversion that had nothing to convert (`module.to`)
-    if value is None or name in ("data", "requires_grad", "grad_fn", "names"):
+    by_c = isinstance(
+        type_lookup(torch.Tensor, name), types.GetSetDescriptorType
+    )  # `x.real = 3` writes to the tensor
+    if value is None or name == "names" or (by_c and name[0] != "_" and name != "grad"):
         tx.break_(
             reasons.UNKNOWN_OPERATION, operation=f"writing the attribute {name!r}", what=tensor.describe()
         )

@@ -31,9 +31,17 @@ from dynacheck.variables.results import fold
 from dynacheck.variables.torch_names import NAMES, PUT_IN_GRAPHS, TorchNameVariable
 
 _OF_TYPE: Final = tuple(
-    f"__{n}__" for n in ("name", "qualname", "module", "doc", "mro", "bases", "base", "annotations")
+    f"__{n}__" for n in ("name", "qualname", "module", "doc", "mro", "bases", "base", "annotations", "flags")
 )
 """Attributes of every class that are read from the class itself."""
+
+
+_DESCRIPTORS_OF_C: Final = (
+    types.MemberDescriptorType,
+    types.GetSetDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+)
 
 
 def set_class_attribute(cls: type, name: str, value: object) -> None:
@@ -219,7 +227,7 @@ class ClassVariable(ObjectVariable):
             return ObjectMethodVariable(self, name)
         if isinstance(
             raw,
-            (property, types.MemberDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType),
+            (*_DESCRIPTORS_OF_C, property),
         ):
             return tx.object(raw) if not isinstance(raw, property) else tx.wrap(node)
         getter = type_lookup(type(raw), "__get__")

@@ -41,7 +41,13 @@ from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.modules import NNModuleVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.proxies import MappingProxyVariable, proxied
-from dynacheck.variables.sequences import ListVariable, SizeVariable, TupleVariable
+from dynacheck.variables.sequences import (
+    ListVariable,
+    NamedTupleVariable,
+    SizeVariable,
+    TupleVariable,
+    is_structseq,
+)
 from dynacheck.variables.sets import FrozenSetVariable, SetVariable
 from dynacheck.variables.slices import RangeVariable, SliceVariable
 from dynacheck.variables.tensor import TensorVariable
@@ -264,6 +270,9 @@ def construct(
     value = cls.value
     if issubclass(value, BaseException):
         return exceptions.construct(tx, value, args, kwargs)
+    if value.__module__ == "torch.return_types" and is_structseq(value) and len(args) == 1 and not kwargs:
+        items = abstract.iterate(tx, args[0])
+        return NamedTupleVariable(value, items, cls) if len(items) == value.n_sequence_fields else None
     if value is torch.nn.ModuleList and not kwargs:
         return NewModuleListVariable([] if not args else abstract.iterate(tx, args[0]))
     return None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dynacheck.guards import TypeIs
-from dynacheck.sources import HEAP_TYPE, Node, TypeAttr, type_lookup
+from dynacheck.sources import ABSENT, HEAP_TYPE, Node, TypeAttr, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 
@@ -89,5 +89,6 @@ def stays_behind(tx: Tracer, raw: object, node: Node) -> None:
     """Assume that a class attribute doesn't become a data descriptor, which would come before the object's own."""
     cls = type(raw)
     tx.guard(node, TypeIs(cls))
-    for hook in ("__set__", "__delete__") if cls.__flags__ & HEAP_TYPE else ():
+    asked = ("__get__",) if type_lookup(cls, "__get__") is ABSENT else ("__set__", "__delete__")
+    for hook in asked if cls.__flags__ & HEAP_TYPE else ():
         tx.guard_absent(tx.class_node(cls).child(TypeAttr(hook)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import sys
 import types
@@ -37,6 +38,7 @@ UNARY = {
 }
 
 
+FIELD_OF_NAMED_TUPLE = type(collections.namedtuple("_One", "field").field)  # type: ignore[attr-defined]
 CONVERSIONS: dict[str, type] = {"int": int, "index": int, "float": float, "complex": complex}
 """What a conversion's special method must return."""
 
@@ -179,7 +181,7 @@ class UserObjectVariable(VariableTracker):
         """`object.__getattribute__`."""
         raw, node = self.class_attribute(tx, name)
         stored = class_writes.stored(tx, self.cls, name)
-        if stored is None and raw is not ABSENT and is_data_descriptor(raw):
+        if stored is None and is_data_descriptor(raw) and type_lookup(type(raw), "__get__") is not ABSENT:
             return self.data_descriptor(tx, name, raw, node)
         found = self.instance_attribute(tx, name)
         if found is not None:
@@ -243,6 +245,10 @@ class UserObjectVariable(VariableTracker):
             return found
         if name == "__class__":
             return tx.class_of(self)
+        if (
+            isinstance(raw, FIELD_OF_NAMED_TUPLE) and self.base is not None
+        ):  # past a `__getitem__` of the class
+            return self.base.mp_subscript(tx, tx.constant(raw.__reduce__()[1][0]))
         got = self._python_get(tx, raw, node)
         if got is not None:
             return got

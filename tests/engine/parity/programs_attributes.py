@@ -3,6 +3,7 @@
 import collections
 import functools
 import types
+import typing
 
 import torch
 from parity.harness import registry
@@ -243,3 +244,56 @@ def _():
         return x
 
     return f, two({torch.ones(1), torch.zeros(1)})
+
+
+class Sequenced(typing.NamedTuple):
+    a: torch.Tensor
+    b: torch.Tensor
+
+    def __getitem__(self, index):
+        return Sequenced(self.a[index], self.b[index])
+
+
+@program("named_tuple_with_items_of_its_own", 42, graphs=1)
+def _():
+    return lambda x, pair: (x + pair.a, pair.b), two(Sequenced(torch.ones(3), torch.zeros(3)))
+
+
+class Doubled:
+    def __set__(self, obj, value):
+        obj.__dict__["field"] = value * 2
+
+
+class OnlySets:
+    field = Doubled()
+
+
+def descriptor_that_only_sets(x):
+    obj = OnlySets()
+    obj.field = 10
+    return x + obj.field, obj
+
+
+traced("descriptor_that_only_sets", descriptor_that_only_sets)
+
+
+@program("descriptor_that_only_sets_given", 42, graphs=1)
+def _():
+    given = OnlySets()
+    given.field = 3
+    return lambda x, obj: (x + obj.field, obj.__dict__), two(given)
+
+
+def written_by_c(x):
+    y = x.to(torch.cfloat)
+    y.real = 10
+    return y + 1
+
+
+program("real_part_written", 42, graphs=2, breaks=1)(lambda: (written_by_c, two()))
+traced(
+    "getter_of_a_tensors_attribute",
+    lambda x: (x + 1, torch.Tensor.shape.__get__(x), torch.Tensor.ndim.__get__(x)),
+)
+traced("flags_of_a_class", lambda x: (x + 1, torch.nn.Linear.__flags__ & 64))
+traced("structseq_made", lambda x: (x + 1, tuple(torch.return_types.max((x, x + 2)))))
