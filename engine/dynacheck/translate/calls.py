@@ -560,16 +560,16 @@ class Calls(Tracing):
         """`nn.Module.__setattr__`."""
         real = value.realize(self)
         container = module.is_registered(self, name)
-        if (
-            container is None
-            and not isinstance(real, NNModuleVariable)
-            and real.get_type() is not nn.Parameter
-        ):
+        if container is None and not issubclass(real.get_type(), (nn.Module, nn.Parameter)):
             module.generic_setattr(self, name, value)
             return
         if container == "_buffers" and (isinstance(real, TensorVariable) or real.is_constant()):
             families.store_buffer(self, module, name, real)
             return
+        if module.attrs.get(name) is not None or name in {*module.value.__dict__} - {
+            *module.attrs
+        }:  # `remove_from`
+            module.generic_setattr(self, name, None)
         node = self.class_node(nn.Module)
         from_class = self.wrap(node.child(TypeAttr("__setattr__")))
         self.call(from_class, [module, self.constant(name), value])

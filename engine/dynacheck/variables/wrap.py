@@ -303,6 +303,8 @@ def wrap_module(tx: Tracer, node: Node, value: nn.Module) -> VariableTracker:
         tx.give_up(reasons.RNN, what=f"nn.{type(value).__name__}")
     if type(value) is torch.jit._script.RecursiveScriptModule:
         tx.give_up(reasons.UNKNOWN_VALUE, what="a scripted module", why="it isn't made of Python functions")
+    if not value.__dict__:  # as torch: the frame is its `__init__`
+        tx.give_up(reasons.UNKNOWN_VALUE, what=type(value).__name__, why="nn.Module.__init__ hasn't run")
     tx.guard(node, TypeIs(type(value)))
     return NNModuleVariable(value, node)
 

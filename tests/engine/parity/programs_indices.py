@@ -128,7 +128,7 @@ def _():
     return f, [(torch.ones(8), torch.tensor(n)) for n in (2, 3, 4, 1)]
 
 
-@program("sliced_in_a_callee", 37, graphs=2, breaks=1)
+@program("sliced_in_a_callee", 37, graphs=2, breaks=2)
 def _():
     def f(x, n):
         x = x + 1

@@ -112,6 +112,53 @@ class RegistersABuffer(Net):
         return x * self.late
 
 
+class Scaled(nn.Module):
+    def __init__(self, by):
+        super().__init__()
+        self.by = by
+
+    def forward(self, x):
+        return x * self.by
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.width = 4
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+def parts(module):
+    return sorted(vars(module)), [name for name, _ in module.named_modules()]
+
+
+@on(tensors(n=3), graphs=2, entries=2, recompiles=1, state=parts)
+class MakesAPart(Net):
+    def made(self):
+        self.part = None
+
+    def forward(self, x):
+        if self.part is None:
+            self.part = Scaled(2.0)
+        return self.part(x)
+
+
+@on(tensors(n=3), graphs=3, breaks=2, entries=3, recompiles=1, state=parts)
+class MakesLayers(Net):
+    def made(self):
+        self.layers = None
+
+    def forward(self, x):
+        x = x * 2
+        if self.layers is None:
+            self.layers = Layers()
+        return self.layers(x)
+
+
 class Inner(nn.Module):
     def forward(self, x, scale=1):
         return x * scale
