@@ -12,6 +12,8 @@ from torch.nn.modules import module as torch_module
 
 from dynacheck import interop
 from dynacheck.handlers import skip
+from dynacheck.handlers.decorating import call_compiled_module
+from dynacheck.handlers.registry import replaces
 from dynacheck.runtime import tracebacks
 from dynacheck.runtime.compiled import Compile, Options
 from dynacheck.runtime.job import inline_call
@@ -127,6 +129,9 @@ class CompiledModule(nn.Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+replaces(CompiledModule.__call__)(call_compiled_module)  # compiled inside compiled
 
 
 def _rebuilt(module: nn.Module, options: dict[str, Any]) -> CompiledModule:

@@ -552,3 +552,25 @@ for _name, _make in (("LazyClosedOver", lambda: nn.LazyLinear(4)), ("LazyInsideC
     program(
         f"module_{_name}", 13, graphs=1, entries=1, torch_differs="its first call draws no random numbers"
     )(lambda make=_make: (closed_over(make), tensors(2, 3, n=3)()))
+
+
+class AroundCompiled(nn.Module):
+    """A module whose child is compiled, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.child = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.child(x) * 2
+
+
+def _child_compiled(net, tc):
+    # not set as an attribute: a compiled child renames its parameters
+    compiled = tc(net.child)
+    return tc(lambda x: compiled(x) + net(x))
+
+
+@program("child_compiled_in_compiled", 45, graphs=1, entries=1, build=_child_compiled)
+def _():
+    return AroundCompiled(), [(torch.ones(1, 2),)] * 2
