@@ -14,11 +14,10 @@ import torch
 
 from dynacheck.graph.facts import TensorRef, is_wrapper
 from dynacheck.reasons import TENSOR_KIND
-from dynacheck.sources import ABSENT, DictAttr, Node, TypeAttr, instance_dict, type_lookup
+from dynacheck.sources import ABSENT, DictAttr, Node, instance_dict, type_lookup
 from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
-from dynacheck.variables.functions import BoundMethodVariable
 from dynacheck.variables.objects import UserObjectVariable
-from dynacheck.variables.tensor import Overloaded, TensorMethodVariable, TensorVariable
+from dynacheck.variables.tensor import Overloaded, TensorMethodVariable, TensorVariable, class_attribute
 
 DISABLED: Final = "torch function of subclasses disabled"
 """In a tracer's state: how often dispatch to subclasses is switched off."""
@@ -194,18 +193,10 @@ class SubclassTensorVariable(TensorVariable):
 
     def _class_attribute(self, tx: Tracer, name: str, raw: Any) -> VariableTracker:
         """What the class, not `torch.Tensor`, has under a name."""
-        node = tx.class_node(self.cls).child(TypeAttr(name))
-        if isinstance(raw, FunctionType):
-            return BoundMethodVariable(tx.wrap(node), self)
-        if isinstance(raw, property):
-            return tx.call(tx.property_getter(node, raw), [self])
-        if isinstance(raw, classmethod):
-            return BoundMethodVariable(tx.unwrap_method(node, raw), tx.class_variable(self.cls))
-        if isinstance(raw, staticmethod):
-            return tx.unwrap_method(node, raw)
-        if type_lookup(type(raw), "__get__") is not ABSENT:
+        found = class_attribute(tx, self, self.cls, name, raw)
+        if found is None:
             self.unmodelled(tx, f"the attribute {name!r}")
-        return tx.wrap(node)
+        return found
 
     def children(self) -> Sequence[VariableTracker]:
         return [self.plain, *super().children()]

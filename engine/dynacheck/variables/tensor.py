@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Any, Final
 
 import torch
@@ -12,9 +13,9 @@ from dynacheck import reasons
 from dynacheck.graph import fromfacts
 from dynacheck.graph.facts import TensorRef
 from dynacheck.graph.functional import item_at
-from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, instance_dict, type_lookup
+from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, instance_dict, type_lookup
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
-from dynacheck.variables.functions import CallableVariable
+from dynacheck.variables.functions import BoundMethodVariable, CallableVariable
 from dynacheck.variables.methods import bound_type
 
 BINARY: Final = {
@@ -134,6 +135,12 @@ class TensorVariable(VariableTracker):
             if attributes is not None and name in attributes:
                 return tx.wrap(child)
         found = ABSENT if type_lookup(torch.Tensor, name) is ABSENT else getattr(torch.Tensor, name)
+        cls = self.ref.facts.cls
+        if found is ABSENT and (raw := type_lookup(cls, name)) is not ABSENT:  # derived from Parameter
+            bound = class_attribute(tx, self, cls, name, raw)
+            if bound is not None:
+                return bound
+            tx.break_(reasons.UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
         if found is ABSENT:  # what only the class has (`__name__`, `__call__`) isn't its tensors'
             if self.node is not None:
                 tx.guard_absent(self.node.named(DictAttr, name))
@@ -304,3 +311,28 @@ class AddressVariable(VariableTracker):
 
     def reconstruct(self, to: Rebuilder) -> None:
         to.call_helper(torch.Tensor.data_ptr, lambda: to.load(self.tensor))
+
+
+def class_attribute(
+    tx: Tracer, tensor: VariableTracker, cls: type, name: str, raw: Any
+) -> VariableTracker | None:
+    """What a class derived from `torch.Tensor` has under a name, through one of its tensors; None for a descriptor that
+    isn't known.
+
+    Args:
+        tx: the translator.
+        tensor: the tensor.
+        cls: its class.
+        name: the name.
+        raw: what the class or one of its bases has there.
+    """
+    node = tx.class_node(cls).child(TypeAttr(name))
+    if isinstance(raw, FunctionType):
+        return BoundMethodVariable(tx.wrap(node), tensor)
+    if isinstance(raw, property):
+        return tx.call(tx.property_getter(node, raw), [tensor])
+    if isinstance(raw, classmethod):
+        return BoundMethodVariable(tx.unwrap_method(node, raw), tx.class_variable(cls))
+    if isinstance(raw, staticmethod):
+        return tx.unwrap_method(node, raw)
+    return tx.wrap(node) if type_lookup(type(raw), "__get__") is ABSENT else None

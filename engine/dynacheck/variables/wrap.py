@@ -196,9 +196,21 @@ def wrap_tensor(tx: Tracer, node: Node, value: torch.Tensor) -> VariableTracker:
 
 def _is_plain_parameter(value: torch.Tensor) -> bool:
     """Whether an object of a subclass of Parameter (or a Buffer) behaves as a tensor does."""
-    hook = type_lookup(type(value), "__torch_function__")
-    inherits = hook is type_lookup(torch.Tensor, "__torch_function__")
-    return (isinstance(value, nn.Parameter) and inherits) or isinstance(value, nn.Buffer)
+    cls = type(value)
+    if nn.Parameter not in cls.__mro__:
+        return isinstance(value, nn.Buffer)
+    hook = type_lookup(cls, "__torch_function__")
+    if not any(hook is type_lookup(base, "__torch_function__") for base in (torch.Tensor, nn.Parameter)):
+        return False
+    own = cls.__mro__[: cls.__mro__.index(nn.Parameter)]
+    return not any(hasattr(torch.Tensor, n) and n not in _HARMLESS for base in own for n in vars(base))
+
+
+_HARMLESS: Final = frozenset({
+    "__module__", "__doc__", "__new__", "__init__", "__dict__", "__weakref__", "__annotations__", "__repr__",
+    "__deepcopy__", "__reduce_ex__", "__torch_function__", "__setstate__", "__getstate__", "__slots__",
+})  # fmt: skip
+"""What a class derived from Parameter may define anew without being another kind of tensor."""
 
 
 @wraps(types.FunctionType)

@@ -439,3 +439,10 @@ def test_descriptions_run_no_user_code():
     assert describe(Color.RED) == "Color.RED"
     assert describe(int) == "int" and describe(torch.nn.Linear) == "torch.nn.modules.linear.Linear"
     assert describe([1]) == "list object"
+
+
+def test_a_property_of_a_class_made_in_c_is_held_by_what_it_calls(guarded):
+    getters = vars(torch._C._SDPAParams)
+    compiled = guarded.program(getters["is_causal"], Is(getters["is_causal"]))
+    assert compiled.check(guarded.frame(getters["is_causal"]))
+    assert not compiled.check(guarded.frame(getters["dropout"]))

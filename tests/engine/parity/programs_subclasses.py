@@ -143,3 +143,36 @@ def _():
     return lambda w, x: w.of * 2 + x if isinstance(w, Opaque) else x, [
         (Opaque(torch.ones(3)), torch.ones(3))
     ] * 2
+
+
+class Sharded(torch.nn.Parameter):
+    """A parameter that knows more, as those of serving libraries do."""
+
+    kind = "sharded"
+
+    def __new__(cls, data, shard):
+        return super().__new__(cls, data)
+
+    def __init__(self, data, shard):
+        self.shard = shard
+
+    def loaded(self, x):
+        return x * self.shard
+
+    @property
+    def next(self):
+        return self.shard + 1
+
+
+class WithSharded(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = Sharded(torch.ones(3), 2)
+
+    def forward(self, x):
+        w = self.weight
+        named = type(w) is Sharded, isinstance(w, Sharded), w.kind, type(w * 1) is torch.Tensor
+        return w * x + w.loaded(x) + w.next, named, getattr(w, "missing", None)
+
+
+program("derived_parameter", 39, graphs=1, entries=1)(lambda: (WithSharded(), [(torch.ones(3),)] * 2))
