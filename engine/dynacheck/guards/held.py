@@ -38,7 +38,9 @@ _PARTS: Final[dict[type, tuple[str, ...]]] = {
     property: ("fget", "fset", "fdel"),
     staticmethod: ("__func__",),
     classmethod: ("__func__",),
-    type(vars(torch._C._SDPAParams)["is_causal"].fget): ("__func__",),  # `instancemethod`: of pybind's classes
+    type(vars(torch._C._SDPAParams)["is_causal"].fget): (
+        "__func__",
+    ),  # `instancemethod`: of pybind's classes
 }
 
 

@@ -25,7 +25,7 @@ from dynacheck.handlers import (
     torch_overrides,
     torch_storages,
 )
-from dynacheck.variables import frozen, literals, views
+from dynacheck.variables import frozen, literals, thread_locals, views
 
 __all__ = [
     "builtins",
@@ -45,6 +45,7 @@ __all__ = [
     "outside",
     "stdlib",
     "supers",
+    "thread_locals",
     "torch_autograd",
     "torch_constructors",
     "torch_distributions",

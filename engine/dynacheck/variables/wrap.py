@@ -324,8 +324,8 @@ def wrap_module(tx: Tracer, node: Node, value: nn.Module) -> VariableTracker:
 def wrap_user_object(tx: Tracer, node: Node, value: Any) -> VariableTracker:
     """An object of a class written in Python (perhaps with a builtin base)."""
     cls = type(value)
-    if issubclass(cls, threading.local):
-        tx.break_(reasons.UNKNOWN_VALUE, what=cls.__name__, why="each thread has its own attributes")
+    if issubclass(cls, threading.local):  # derived from it
+        tx.break_(reasons.UNKNOWN_VALUE, what=cls.__name__, why="it may run code in each thread")
     tx.guard(node, TypeIs(cls))
     if issubclass(cls, logging.Logger):
         return LoggerVariable(cls, value, node)

@@ -1,5 +1,7 @@
 """Programs whose Python values change between calls: counters, attributes, arguments, hooks, modes."""
 
+import threading
+
 import torch
 from parity.harness import registry
 
@@ -319,3 +321,65 @@ def _():
 
     model.register_forward_hook(hook)
     return model, xs((2, 3), (2, 3))
+
+
+def local(**attributes):
+    made = threading.local()
+    vars(made).update(attributes)
+    return made
+
+
+def _with_local(name, fn, calls, graphs=1, recompiles=0, entries=1, **options):
+    program(f"thread_local_{name}", 37, graphs=graphs, recompiles=recompiles, entries=entries, **options)(
+        lambda: (fn, calls())
+    )
+
+
+def read_local(x, of):
+    return x + of.value, of, hasattr(of, "missing"), getattr(of, "missing", 3)
+
+
+def counted_local(x, of):
+    of.n = getattr(of, "n", 0) + 1
+    return x * 2, of.n
+
+
+def deleted_local(x, of):
+    y = x + of.value
+    of.value = 5
+    return y + of.value, vars(of)
+
+
+def same_local():
+    of = local()
+    return [(torch.ones(3), of)] * 3
+
+
+_with_local("read", read_local, lambda: [(torch.ones(3), local(value=2)) for _ in range(2)])
+_with_local(
+    "tensor", read_local, lambda: [(torch.ones(3), local(value=torch.ones(n))) for n in (3, 1)], 2, 1, 2
+)
+_with_local("other_value", read_local, lambda: [(torch.ones(3), local(value=n)) for n in (2, 3, 4)], 2, 1, 2)
+_with_local("counted", counted_local, same_local, 3, 2, 3)
+_with_local("written", deleted_local, lambda: [(torch.ones(3), local(value=2)) for _ in range(2)])
+
+
+def in_a_thread(fn, tc):
+    compiled = tc(fn)
+
+    def run(x, of, thread):
+        found = []
+        if not thread:
+            return compiled(x, of)
+        other = threading.Thread(target=lambda: found.append(compiled(x, of)))
+        other.start()
+        other.join()
+        return found
+
+    return run
+
+
+@program("thread_local_of_another_thread", 37, graphs=2, recompiles=1, entries=2, build=in_a_thread)
+def _():
+    of = local(n=4)
+    return counted_local, [(torch.ones(3), of, False), (torch.ones(3), of, True)]
