@@ -124,7 +124,9 @@ class DecodedCode:
         """Return whether torch.compile would take a break at `index` for one in a loop body.
 
         The rule (measured on torch 2.13): from the instruction on, up to the first return in code order,
-        some jump goes back before the instruction. In an inlined call torch asks it of every caller too.
+        some jump goes back before the instruction. In an inlined call torch asks it of every caller too. Torch leaves out
+        the instruction itself: behind the test at the end of a `while` it makes a frame of each turn, inside of the one
+        before, and some hundred turns exceed the recursion limit.
 
         Args:
             index: the instruction that can't be traced.

@@ -11,6 +11,7 @@ from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, GenericAlias, MethodType, NoneType, UnionType
 from typing import Any, Final
 
+from dynacheck.guards import Is
 from dynacheck.reasons import SKIPPED_CALL, UNKNOWN_ATTRIBUTE
 from dynacheck.sources import HEAP_TYPE, CAttr, DictAttr, Node, is_a, type_lookup
 from dynacheck.variables import abstract
@@ -378,7 +379,12 @@ class UserFunctionVariable(CallableVariable):
         self.attributes[name] = value
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:
-        tx.break_(UNKNOWN_ATTRIBUTE, name="__repr__", what=self.describe())
+        if self.value is None:  # its address is known when it is made
+            tx.break_(UNKNOWN_ATTRIBUTE, name="__repr__", what=self.describe())
+        if self.node is not None:
+            tx.guard(self.node, Is(self.value))
+        name = self.tp_getattro(tx, "__qualname__").realize(tx).as_constant(tx)
+        return tx.constant(f"<function {name} at {id(self.value):#x}>")
 
     def children(self) -> Sequence[VariableTracker]:
         cells = self._closure or ()

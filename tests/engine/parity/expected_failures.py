@@ -56,6 +56,10 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
         "torch takes the function for a mode",
         {"graphs": 1, "entries": 1},
     ),
+    "while_a_tensors_value": (
+        "torch makes a frame of each turn, inside of the one before: some hundred turns exceed the recursion limit",
+        {"graphs": 1, "entries": 1},
+    ),
     "grad_mode_set_by_decorating": (
         "torch leaves the grad mode changed behind the frame",
         {"graphs": 1, "recompiles": 0, "entries": 1},

@@ -297,3 +297,10 @@ traced(
 )
 traced("flags_of_a_class", lambda x: (x + 1, torch.nn.Linear.__flags__ & 64))
 traced("structseq_made", lambda x: (x + 1, tuple(torch.return_types.max((x, x + 2)))))
+
+
+def text_of_functions(x):
+    return x + 1, "plain_function" in str(plain_function), repr(plain_function) == str(plain_function)
+
+
+traced("text_of_functions", text_of_functions)

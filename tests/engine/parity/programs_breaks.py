@@ -578,3 +578,13 @@ def _():
         return h.new_zeros(2, 3).scatter_add_(0, index, h).index_select(0, index[0])
 
     return guarded(added), [(torch.ones(4, 3), torch.zeros(4, 3, dtype=torch.int64))] * 2
+
+
+@program("while_a_tensors_value", 28, graphs=2, breaks=2)
+def _():
+    def f(x):
+        while x.sum() < 100:
+            x = x * 2 + 30
+        return x
+
+    return f, [(torch.ones(3),), (torch.ones(3),)]
