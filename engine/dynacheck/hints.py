@@ -94,7 +94,10 @@ def _held(change: ChangeRow, guards: Collection[str]) -> str | None:
     sizes = re.search(r" size=\[([^\]]*)\]", own)
     if sizes is None or not dim.isdecimal():
         return None
-    if sizes[1].split(", ")[int(dim)] != "None":
+    held = sizes[1].split(", ")
+    if int(dim) >= len(held):  # an entry for another number of dimensions
+        return None
+    if held[int(dim)] != "None":
         return own
     exactly = f"{change.path}.size()[{dim}] == {change.now}"
     return exactly if exactly in guards else ""

@@ -261,3 +261,12 @@ def test_sizes_that_were_equal():
     taken = row("x.size()[1] == x.size()[0]", Named("x.size()[1] is 9"), "x", "expression")
     assert "use_duck_shape" in hint_for(taken)
     assert "the code at this line" in hint_for(replace(taken, function="f", line=3))
+
+
+def test_a_size_of_an_entry_for_another_number_of_dimensions():
+    changed = ChangeRow("size", "x", "L['x']", 4, 9, "size of dim 1")
+    guards = (
+        "check_tensor(L['x'], torch.float32, device=None, requires_grad=False, size=[None], stride=[1])",
+    )
+    assert not varies_now(changed, guards)
+    assert "is dynamic after one recompile" in hint_for(changed, (changed,), guards)
