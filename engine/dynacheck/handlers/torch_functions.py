@@ -37,7 +37,7 @@ def _constant(tx: Tracer, value: VariableTracker | None, default: Any = None) ->
 _QUERIES: Final = (
     torch.is_grad_enabled, torch.get_default_dtype, torch.is_autocast_enabled,
     torch.get_autocast_dtype, torch.is_autocast_cache_enabled, torch.are_deterministic_algorithms_enabled,
-    torch._C._is_torch_function_enabled, torch._C._get_privateuse1_backend_name,
+    torch._C._get_privateuse1_backend_name,
     torch.cuda.is_available, torch.cuda.is_initialized, torch.backends.mkldnn.is_available,
     torch.backends.cuda.is_built, torch._C._get_tracing_state, torch._jit_internal.is_scripting,
     torch.jit._trace.is_tracing, torch.fx._symbolic_trace.is_fx_tracing, torch.fx._symbolic_trace.is_fx_symbolic_tracing,
@@ -343,6 +343,7 @@ def _check(
     says of them is known from now on."""
     held = cond.realize(tx)
     if isinstance(held, SymNumberVariable) and held.is_unbacked():
+        tx.graph_call(torch._check, [held.as_proxy(tx)])  # as long as it isn't known to be true
         return tx.record("call_function", torch._check, [held])
     if not abstract.is_true(tx, cond):
         text = (

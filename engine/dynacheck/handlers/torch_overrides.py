@@ -28,6 +28,7 @@ from dynacheck.variables.functions import ObjectVariable
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.sequences import ListVariable, NamedTupleVariable, TupleVariable
 from dynacheck.variables.subclasses import (
+    DISABLED,
     Disabled,
     SubclassTensorVariable,
     WrapperVariable,
@@ -332,6 +333,11 @@ def disabled_torch_function(
     named = {} if kwargs is None or abstract.is_none(tx, kwargs) else tx.string_items(kwargs)
     with Disabled(tx):
         return tx.call(func, given, named)
+
+
+@handles(torch._C._is_torch_function_enabled)
+def is_torch_function_enabled(tx: Tracer) -> VariableTracker:
+    return tx.constant(torch._C._is_torch_function_enabled() and not tx.state.get(DISABLED))
 
 
 class DisabledVariable(ContextVariable):

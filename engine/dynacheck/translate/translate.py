@@ -34,6 +34,7 @@ from dynacheck.translate.spelling import in_words
 from dynacheck.translate.tracing import Attempt
 from dynacheck.variables.base import CantRebuild, GraphBreak, LazyVariable, VariableTracker
 from dynacheck.variables.carried import CARRIED
+from dynacheck.variables.methods import HASHED
 from dynacheck.variables.tensor import TensorVariable
 from dynacheck.variables.wrap import look_at_kind
 from dynacheck.versions import torch_since
@@ -263,7 +264,10 @@ def _known(local: VariableTracker) -> Any:
 
 def _keep_apart(attempt: Attempt, frame: Frame) -> None:
     """Assume that objects the frame writes to stay other objects than those of their type that it reads: a write to
-    one that turned out to be another would be lost in what was read of that one."""
+    one that turned out to be another would be lost in what was read of that one. So do keys of sets and dicts."""
+    hashed = list(attempt.state.get(HASHED, ()))
+    if len(hashed) > 1:
+        relate(attempt.root, Distinct(), hashed, frame.line())
     written = {item.get_type() for item in attempt.effects.items() if isinstance(item, VariableTracker)}
     if not written:
         return

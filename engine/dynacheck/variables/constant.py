@@ -227,6 +227,8 @@ class ConstantVariable(VariableTracker):
             named = {k: python_value(tx, v) for k, v in kwargs.items()}
         except NotConstant:
             self.unmodelled(tx, method=f"{name!r} with arguments that aren't constants")
+        if name == "__iter__" and not values and not named:
+            return self.tp_iter(tx)
         return fold(tx, getattr(self.value, name), *values, **named)
 
     def _breaks_as_torch(self, name: str, takes: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from types import BuiltinMethodType, MappingProxyType, MethodWrapperType, WrapperDescriptorType
+from types import BuiltinMethodType, FunctionType, MappingProxyType, MethodWrapperType, WrapperDescriptorType
 from typing import Any, ClassVar, Final, NoReturn
 
 from dynacheck.sources import ABSENT, Node, instance_dict, type_lookup
@@ -312,13 +312,26 @@ class BuiltinObject(VariableTracker):
         return bool(self.sq_length(tx).as_constant(tx))
 
 
+HASHED: Final = "where what was hashed by identity comes from"
+"""In a tracer's state, by node: other objects that are one would be one key."""
+
+
+def _noted(tx: Tracer, value: VariableTracker, key: Any) -> Any:
+    """The key; what comes from outside of the frame and has it for being the object it is, is kept apart from others."""
+    made_anew = isinstance(key, FunctionType)  # perhaps: then its code alone is guarded
+    for part in (value,) if key is value or made_anew else key if type(key) is tuple else ():
+        if isinstance(part, VariableTracker) and part.node is not None:
+            tx.state.setdefault(HASHED, {})[part.node] = None
+    return key
+
+
 def key_of(tx: Tracer, value: VariableTracker, role: str) -> Any:
     """The hash key of what is used as a dict key or a set element: since 3.14 the error of hashing it says as which."""
     value = value.realize(tx)
     if not PY314:
-        return value.hash_key(tx)
+        return _noted(tx, value, value.hash_key(tx))
     try:
-        return value.hash_key(tx)
+        return _noted(tx, value, value.hash_key(tx))
     except ObservedException as observed:
         if observed.exception.get_type() is not TypeError:
             raise

@@ -131,6 +131,18 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
         "torch doesn't guard a method that it met as a constant before",
         {"graphs": 2, "recompiles": 1, "entries": 2},
     ),
+    **dict.fromkeys(
+        (
+            "alias_objects_in_a_set",
+            "alias_objects_as_keys",
+            "alias_functions_in_a_set",
+            "alias_objects_in_tuples",
+        ),
+        (
+            "torch doesn't notice that two keys are one object now",
+            {"graphs": 2, "recompiles": 1, "entries": 2},
+        ),
+    ),
     "67_enum_in_set_attribute": ("torch doesn't notice that the set changed", {}),
 }
 

@@ -383,3 +383,86 @@ def in_a_thread(fn, tc):
 def _():
     of = local(n=4)
     return counted_local, [(torch.ones(3), of, False), (torch.ones(3), of, True)]
+
+
+class Key:
+    """An object that is hashed by identity."""
+
+
+def in_a_set(x, a, b):
+    return x + len({a, b})
+
+
+def as_keys(x, a, b):
+    return x + {a: 1, b: 2}[a]
+
+
+def looked_for(x, a, b):
+    return x + (1 if a in {b: 1} else 2)
+
+
+def in_tuples(x, a, b):
+    return x + len({(a, 1), (b, 1)})
+
+
+def aliased(name, make, way):
+    noticed = "tensors" in name  # by torch
+
+    @program(
+        f"alias_{name}",
+        37,
+        graphs=1 + noticed,
+        recompiles=int(noticed),
+        entries=1 + noticed,
+        torch_differs="" if noticed else "it doesn't notice that two keys are one object",
+    )
+    def _():
+        a, b, c = make(), make(), make()
+        return way, [(torch.ones(2), *pair) for pair in ((a, b), (b, c), (a, a), (b, b), (a, c))]
+
+
+for _way in (in_a_set, as_keys, looked_for, in_tuples):
+    aliased(f"tensors_{_way.__name__}", lambda: torch.ones(2), _way)
+aliased("objects_in_a_set", Key, in_a_set)
+aliased("objects_as_keys", Key, as_keys)
+aliased("objects_in_tuples", Key, in_tuples)
+aliased("functions_in_a_set", lambda: lambda x: x, in_a_set)
+
+
+@program("iterator_of_a_text_made_by_its_method", 37, graphs=1, entries=1)
+def _():
+    return lambda x: (x + 1, next("ab".__iter__())), [(torch.ones(2),)] * 3
+
+
+@program("dispatch_disabled_is_asked_for", 37, graphs=1, entries=1)
+def _():
+    def f(x):
+        with torch._C.DisableTorchFunctionSubclass():
+            with torch._C.DisableTorchFunctionSubclass():
+                x = x + 1
+            inside = torch._C._is_torch_function_enabled()
+        return x * 2, inside, torch._C._is_torch_function_enabled()
+
+    return f, [(torch.ones(2),)] * 2
+
+
+def capture(on):
+    torch._dynamo.config.capture_scalar_outputs = on
+
+
+@program(
+    "check_of_a_captured_number",
+    37,
+    graphs=1,
+    entries=1,
+    setup=lambda: capture(True),
+    teardown=lambda: capture(False),
+    torch_differs="its message",
+)
+def _():
+    def f(x, y):
+        z = y.item()
+        torch._check(z == 3)
+        return x + z
+
+    return f, [(torch.ones(2), torch.tensor([n])) for n in (3, 4, 3)]
