@@ -6,6 +6,7 @@ import enum
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, ClassVar, Final, NoReturn
 
 from dynacheck.accessors import dict_key_at, dict_keys_of
@@ -17,7 +18,7 @@ from dynacheck.variables.abstract import equal
 from dynacheck.variables.base import NOT_IMPLEMENTED, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.coerce import data, holds_itself, text
 from dynacheck.variables.iterators import NativeIterator
-from dynacheck.variables.methods import BuiltinObject, key_of, unhashable
+from dynacheck.variables.methods import BuiltinObject, kept_apart, key_of, unhashable
 from dynacheck.variables.replay import BACKWARDS, add_items, clear, discard_key, store_item
 from dynacheck.variables.results import python_value
 from dynacheck.versions import PY312
@@ -140,7 +141,11 @@ class DictVariable(BuiltinObject):
                 return self._sourced_value(tx, key.as_constant(tx))
             if _is_lasting_class(found):
                 return self._sourced_value(tx, found)
-        pair = self.content(tx).get(found)
+        entries = self.content(tx)
+        if self.node is not None and isinstance(found, (VariableTracker, FunctionType)):
+            for mine, (tracker, _) in entries.items():  # of which it is one, or none
+                kept_apart(tx, tracker, mine)
+        pair = entries.get(found)
         return None if pair is None else pair[1]
 
     def _sourced_value(self, tx: Tracer, key: Any) -> VariableTracker | None:

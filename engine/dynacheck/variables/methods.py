@@ -316,7 +316,7 @@ HASHED: Final = "where what was hashed by identity comes from"
 """In a tracer's state, by node: other objects that are one would be one key."""
 
 
-def _noted(tx: Tracer, value: VariableTracker, key: Any) -> Any:
+def kept_apart(tx: Tracer, value: VariableTracker, key: Any) -> Any:
     """The key; what comes from outside of the frame and has it for being the object it is, is kept apart from others."""
     made_anew = isinstance(key, FunctionType)  # perhaps: then its code alone is guarded
     for part in (value,) if key is value or made_anew else key if type(key) is tuple else ():
@@ -329,9 +329,9 @@ def key_of(tx: Tracer, value: VariableTracker, role: str) -> Any:
     """The hash key of what is used as a dict key or a set element: since 3.14 the error of hashing it says as which."""
     value = value.realize(tx)
     if not PY314:
-        return _noted(tx, value, value.hash_key(tx))
+        return kept_apart(tx, value, value.hash_key(tx))
     try:
-        return _noted(tx, value, value.hash_key(tx))
+        return kept_apart(tx, value, value.hash_key(tx))
     except ObservedException as observed:
         if observed.exception.get_type() is not TypeError:
             raise

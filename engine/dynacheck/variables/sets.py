@@ -7,8 +7,10 @@ import operator
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, ClassVar, Final
 
+from dynacheck.guards import Is
 from dynacheck.guards.held import is_constant as is_plain
 from dynacheck.guards.objects import SetIs, elements_of
 from dynacheck.sources import Node
@@ -162,7 +164,13 @@ class AbstractSetVariable(BuiltinObject):
         keys = self.members(tx)
         if isinstance(item, SetVariable):  # CPython looks for an equal frozenset
             return tx.constant(frozenset(item.members(tx)) in keys)
-        return tx.constant(key_of(tx, item, "set element") in keys)
+        key = key_of(tx, item, "set element")
+        by_identity = key is item or isinstance(key, FunctionType)
+        if self.node is not None and by_identity and item.node is not None:  # what is in it is guarded
+            if not type(item.node.peek()).__weakrefoffset__:
+                self.unmodelled(tx, f"`in` with {item.describe()}")
+            tx.guard(item.node, Is(item.node.peek()))
+        return tx.constant(key in keys)
 
     def tp_iter(self, tx: Tracer) -> VariableTracker:
         kind: type = type(iter(set()))
