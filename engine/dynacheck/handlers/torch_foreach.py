@@ -106,6 +106,8 @@ def addcdiv(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> Va
 
 @handles(torch.full)
 def full(tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker | None:
+    if len(args) == 1 and "fill_value" in kwargs:
+        args = (*args, kwargs.pop("fill_value"))
     value = args[1].realize(tx) if len(args) == 2 else None
     if (
         isinstance(value, TensorVariable)
