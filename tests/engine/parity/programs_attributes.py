@@ -202,7 +202,12 @@ def in_place_with_factors(x, y, by):
 
 
 def full(x, by):
-    return torch.full((2,), by), torch.full((2,), by > 0), torch.full([1], fill_value=by.to(torch.int32)), x + 1
+    return (
+        torch.full((2,), by),
+        torch.full((2,), by > 0),
+        torch.full([1], fill_value=by.to(torch.int32)),
+        x + 1,
+    )
 
 
 traced("queries_of_what_is_there", queries)

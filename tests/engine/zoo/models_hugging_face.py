@@ -133,6 +133,7 @@ def encoders() -> None:
     add("encoders", texts, "xlnet", max_position_embeddings=..., d_model=32, n_layer=2, n_head=4, d_inner=48)
     add("encoders", texts, "splinter")
     add("encoders", texts, "longformer", attention_window=4)
+    add("encoders", texts, "big_bird")
 
 
 def decoders() -> None:
