@@ -97,7 +97,8 @@ class ChangeRow:
         function: the line's function.
         trait: of a tensor whose size differs: "grown" (the entry's own graph made it, longer than what it was given),
             "owned" (a parameter or buffer), "marked static", or "fixed" (nothing becomes dynamic: `dynamic=False`); of
-            a number that differs "fixed"; or "".
+            a number that differs "fixed"; of a value of `self` that differs "of another module" if the entry was made
+            for another instance; or "".
     """
 
     kind: str

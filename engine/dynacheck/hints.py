@@ -159,9 +159,20 @@ def _lines(lines: Sequence[int]) -> str:
     return ("s " if len(lines) > 1 else " ") + ", ".join(map(str, lines))
 
 
+_INT_OF_A_MODULE = (
+    "make it a buffer, move it out of forward, or set torch._dynamo.config.allow_unspec_int_on_nn_module"
+)
+_ANOTHER_MODULE = (
+    "the entry was made for another module of the class: they share their function's entries, and its limit; pass the "
+    "value as an argument, or keep it in a buffer"
+)
+
+
 def _value_hint(change: ChangeRow, varies: bool) -> str:
     kind, own = type(change.then), change.source.startswith("self.")
     where = "forward" if own else "the compiled function"
+    if change.trait == "of another module":
+        return _ANOTHER_MODULE
     if change.then is None or change.now is None:
         return "None or not is part of the compiled code: set it before the first call"
     if is_condition(change):
@@ -189,7 +200,7 @@ def _value_hint(change: ChangeRow, varies: bool) -> str:
         if change.trait == "fixed":
             return f"dynamic=False keeps numbers constant: {way_out}, or leave dynamic=False out"
         if own:
-            way_out = "make it a buffer, or " + (way_out if kind is float else "move it out of forward")
+            way_out = "make it a buffer, or pass it as a tensor" if kind is float else _INT_OF_A_MODULE
         elif varies:
             return f"a number that varies is dynamic after one recompile; {way_out} to have one entry"
         return f"a Python {kind.__name__} read in {where} is part of the compiled code; {way_out}"
@@ -268,7 +279,8 @@ def history_of(changes: Sequence[Change]) -> History:
     """
     first = changes[0]
     values = (first.then, *(change.now for change in changes))
-    note = _note(first, values)
+    of_one = all(change.hint != _ANOTHER_MODULE for change in changes)
+    note = _note(first, values) if of_one else "differs from module to module"
     hint = _ALWAYS.get(note.partition(" ")[0], "")
     of_caller = first.source.startswith("self.") or first.source.isidentifier()
     if (first.detail and first.detail != SIGNATURE) or (first.kind == "value" and of_caller):

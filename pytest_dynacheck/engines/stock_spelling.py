@@ -149,7 +149,8 @@ class _Speller:
         free = getattr(getattr(function, "__code__", None), "co_freevars", ())
         if not (isinstance(key, ast.Constant) and isinstance(key.value, int) and key.value < len(free)):
             return ""
-        self.owner = f" of {self.spell(closure.value).rpartition('.')[2]}"
+        owner = self.spell(closure.value).rpartition(".")[2]
+        self.owner = f" of {owner if owner.isidentifier() else function.__name__}"
         return str(free[key.value])
 
     def _name(self, name: str, scope: str) -> str:

@@ -206,7 +206,7 @@ def _ids(value: Any) -> tuple[int, int, int]:
 
 def _kind(kind: str, source: str, value: Any) -> str:
     """The kind in the user's terms."""
-    if any(name in source for name in _HOOKS):
+    if any(name in source for name in _HOOKS) and ".__closure__[" not in source:
         return "hooks"
     if kind == "value" and source.endswith(".training"):
         return "training"
@@ -264,11 +264,14 @@ def made_by(nodes: Iterable[Any]) -> frozenset[tuple[int, ...]]:
     return frozenset(tuple(shape) for shape in shapes if all(type(size) is int for size in shape))
 
 
+_SELF = "L['self']"
 _OWNED = re.compile(r"\._(?:parameters|buffers)\['\w+'\]$")
 
 
-def _trait(change: Change, value: Any, made: frozenset[tuple[int, ...]]) -> str:
-    """What is known of a tensor whose size differs, or a number that does."""
+def _trait(change: Change, value: Any, made: frozenset[tuple[int, ...]], moved: bool) -> str:
+    """What is known of a tensor whose size differs, or a value that does; `moved`: `self` is another module."""
+    if moved and change.kind == "value" and change.source.startswith(f"{_SELF}."):
+        return "of another module"
     config = importlib.import_module("torch._dynamo.config")
     fixed = "" if config.automatic_dynamic_shapes or not config.assume_static_by_default else "fixed"
     if change.kind != "size":
@@ -294,6 +297,9 @@ def changes(
     """
     names = {**vars(builtins), **scope}
     found: dict[tuple[str, str, str], Change] = {}
+    taken, module = list(taken), importlib.import_module("torch").nn.Module
+    mine = _now(_SELF, names)
+    moved = is_a(mine, module) and any(s.source == _SELF and s.ids[0] != id(mine) for s in taken)
     for shot in taken:
         value = _now(shot.source, names)
         if value is _MISSING:
@@ -303,6 +309,6 @@ def changes(
             told = _kind(kind, shot.source, value)
             decided = shot.source in failed
             change = Change(shot.source, told, then, now, detail, shot.file, shot.line, decided)
-            change = replace(change, trait=_trait(change, value, made))
+            change = replace(change, trait=_trait(change, value, made, moved))
             found.setdefault((shot.source, told, detail), change)
     return tuple(found.values())

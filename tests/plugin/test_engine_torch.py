@@ -128,6 +128,26 @@ BODIES = {
             fixed = torch.compile(lambda x, n: x + n, dynamic=False)
             varies(X, 0.5), varies(X, 0.25), fixed(X, 3), fixed(X, 4)
         """,
+    "modules with numbers of their own": """
+        class Layer(torch.nn.Module):
+            def __init__(self, number):
+                super().__init__()
+                self.number = number
+
+            def forward(self, x):
+                return x * self.number
+
+        def test_one():
+            first, second = Layer(2), Layer(3)
+            for layer in (first, second):
+                torch.compile(layer)(X)
+            second.number, kept = 4, []
+            torch.compile(second)(X)
+            model = torch.nn.Sequential(torch.nn.Tanh())
+            model[0].register_forward_hook(lambda module, args, out: kept.append(out))
+            compiled = torch.compile(model)
+            compiled(X), compiled(X)
+        """,
     "stance": """
         def test_one():
             f = torch.compile(clean)
@@ -215,6 +235,7 @@ def told(project, engine, body):
 
 
 HINTS = {
+    "modules with numbers of their own": "another module of the class",
     "a cache that grows": "use a static cache",
     "a dict that it adds to": "adds keys to it (line",
     "sizes": "dynamic=False (or",

@@ -71,7 +71,7 @@ def test_a_counter_is_one_row(project):
         Counting.forward (programs.py:36) compiled again 3 times: entries 1 to 3, N ms, triggered at test_it.py:7
           self.steps: 0, 1, 2, 3: only ever incremented at programs.py:37
           assumed at programs.py:37  self.steps += 1
-          hint: a Python int read in forward is part of the compiled code; make it a buffer, or move it out of forward
+          hint: a Python int read in forward is part of the compiled code; make it a buffer, move it out of forward, or set torch._dynamo.config.allow_unspec_int_on_nn_module
           allow with: recompile:value:self.steps@programs.py:Counting.forward
         """,
     )

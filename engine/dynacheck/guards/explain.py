@@ -12,7 +12,7 @@ import torch
 from dynacheck.guards.base import Change, Installed
 from dynacheck.guards.objects import LengthIs
 from dynacheck.guards.program import CompiledGuards
-from dynacheck.sources import ABSENT, DictAttr, FrameView, Node, UserLine
+from dynacheck.sources import ABSENT, CAttr, DictAttr, FrameView, Node, UserLine
 
 
 class GuardMismatch(AssertionError):
@@ -92,6 +92,8 @@ def _kind(change: Change, nodes: Sequence[Node]) -> str:
     if node is not None and change.kind == "value" and node.accessor == DictAttr("training"):
         return "training"
     while node is not None:
+        if isinstance(node.accessor, CAttr):  # what a hook closes over is no hook
+            return change.kind
         if isinstance(node.accessor, DictAttr) and node.accessor.name in _HOOKS:
             return "hooks"
         node = node.parent

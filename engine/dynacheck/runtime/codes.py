@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Any
 
@@ -56,9 +56,10 @@ class EntryRecord:
         split: reason, sentence and stack of the break that its code ends in, or None.
         made: shapes of the tensors that its graph makes.
         signature: which arguments its first call had, of a frame that takes any; or "".
+        made_for: gives the object whose method it was made in (`self`), while that lives.
     """
 
-    __slots__ = ("counted", "guards", "index", "isolation", "made", "signature", "split")
+    __slots__ = ("counted", "guards", "index", "isolation", "made", "made_for", "signature", "split")
 
     def __init__(
         self,
@@ -75,6 +76,7 @@ class EntryRecord:
         self.split = split
         self.made: frozenset[tuple[int, ...]] = frozenset()
         self.signature = ""
+        self.made_for: Callable[[], Any] = lambda: None
 
 
 class Numbers:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 import traceback
+import weakref
 from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import Any
+
+from torch import nn
 
 from dynacheck import _C, errors, events, reasons
 from dynacheck.bytecode.listing import listing
@@ -132,6 +135,8 @@ class Miss:
         if done.broke is not None:
             record.split = (done.broke.reason, done.broke.message, user_stack(done.broke.stack))
         record.signature = misses.signature(self.func, self.args)
+        if self.args and isinstance(self.args[0], nn.Module):
+            record.made_for = weakref.ref(self.args[0])
         if done.graph is not None:
             record.made = done.graph.made
         code = done.code or self.code

@@ -58,7 +58,7 @@ def _index(entry: _C.Entry) -> int:
     return entry.owner.index
 
 
-def _trait(failure: Failure, frame: FrameView, made: frozenset[tuple[int, ...]], region: _C.Region) -> str:
+def _trait(failure: Failure, frame: FrameView, record: EntryRecord, region: _C.Region) -> str:
     """What is known of a tensor whose size differs, or a number that does."""
     change, nodes = failure.change, failure.installed.nodes
     if change.kind not in ("size", "value") or len(nodes) != 1:
@@ -66,12 +66,15 @@ def _trait(failure: Failure, frame: FrameView, made: frozenset[tuple[int, ...]],
     value, dynamic = nodes[0].fetch(frame), info_of(region).dynamic
     fixed = dynamic is False or (dynamic is None and not config.get("automatic_dynamic_shapes"))
     if change.kind == "value":
+        first, mine = record.made_for(), failure.user_path.startswith("self.")
+        if mine and first is not None and frame.args[0] is not first:
+            return "of another module"
         return "fixed" if fixed and type(value) in (int, float) else ""
     if not is_a(value, torch.Tensor):
         return ""
     with torch._C.DisableTorchFunction():
         shape = tuple(value.shape)
-    if type(change.then) is int and change.now > change.then and shape in made:
+    if type(change.then) is int and change.now > change.then and shape in record.made:
         return "grown"
     if is_owned(nodes[0], value):
         return "owned"
@@ -120,7 +123,7 @@ def _telling(failure: Failure, frame: FrameView, record: EntryRecord) -> Change:
 
 
 def _row(failure: Failure, frame: FrameView, record: EntryRecord, region: _C.Region) -> ChangeRow:
-    change, where, made = _telling(failure, frame, record), failure.where, record.made
+    change, where = _telling(failure, frame, record), failure.where
     file, line, text = ("", 0, "") if where is None else (where.file, where.line, where.text)
     return ChangeRow(
         change.kind,
@@ -134,7 +137,7 @@ def _row(failure: Failure, frame: FrameView, record: EntryRecord, region: _C.Reg
         text or (linecache.getline(file, line).strip() if line else ""),
         failure.text,
         function="" if where is None else where.function,
-        trait=_trait(failure, frame, made, region),
+        trait=_trait(failure, frame, record, region),
     )
 
 

@@ -140,6 +140,8 @@ def _free_variable(path: str, node: Node, frame: FrameView) -> str:
             if step.accessor.index < len(names):
                 start = f"{holder.parent.user_path}.__closure__[{step.accessor.index}]"
                 owner = holder.parent.user_path.rpartition(".")[2]
+                if not owner.isidentifier():
+                    owner = function.__name__
                 return f"{path.replace(start, names[step.accessor.index])} of {owner}"
         step = holder
     return path

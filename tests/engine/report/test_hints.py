@@ -78,6 +78,8 @@ def test_every_kind_has_a_hint(kind):
         (row(4, 1, "x", "size", trait="fixed"), "dynamic=False"),
         (row(4, 5, "x", "size", trait="marked static"), "mark_static keeps"),
         (row(4, 5, "n", trait="fixed"), "dynamic=False keeps numbers constant"),
+        (row(4, 5, "self.number", trait="of another module"), "another module of the class"),
+        (row(None, 5, "self.number", trait="of another module"), "another module of the class"),
         (row(0.5, 0.25, "self.scale", trait="fixed"), "dynamic=False keeps numbers constant"),
         (row(["a", "b"], ["b", "a"], "batch", "keys"), "in the same order"),
         (row(["a", "b"], ["b"], "batch", "keys"), "pass the same keys"),
@@ -234,6 +236,13 @@ def test_that_a_size_is_dynamic_is_no_advice_where_it_is_pinned():
     sizes = [Change("x", "size", 2, 4), Change("x", "size", "x.size()[0] == 4", 6)]
     assert "the entry serves one size only" in history_of(sizes).hint
     assert history_of(sizes[:1]).hint == ""
+
+
+def test_numbers_of_several_modules_are_not_counted():
+    rows = [row(n, n + 1, trait="of another module") for n in range(4)]
+    told = [Change(r.source, r.kind, r.then, r.now, hint=hint_for(r)) for r in rows]
+    assert history_of(told).note == "differs from module to module"
+    assert history_of([change(n, n + 1) for n in range(4)]).note == "only ever incremented"
 
 
 def test_values_that_go_up_and_down_get_no_note():
