@@ -295,6 +295,10 @@ class Frame(Names):
         except GraphBreak as broke:  # torch skips the frame that iterates a generator with a break in it
             if not broke.stack:
                 broke.stack = self.stack_lines()
+            if (
+                attempt.frames[-2] is not attempt.frames[0]
+            ):  # an inlined one: the frame is split where it calls it
+                raise
             reason = reasons.GENERATOR_BREAK
             raise SkipFrame(reason, reason.message(), broke.stack, broke) from None
         finally:

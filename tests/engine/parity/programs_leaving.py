@@ -196,3 +196,21 @@ for way in (
 ):  # fmt: skip
     for kind in VALUES:
         handed_on(way, kind)
+
+
+def with_a_break(x):
+    yield x.sin()
+    print("break")
+    yield x.cos()
+
+
+def sum_of_a_generator(x):
+    found = x
+    for part in with_a_break(x):
+        found = found + part
+    return found
+
+
+@program("generator_with_a_break_iterated_by_a_callee", 41, graphs=2, breaks=1)
+def _():
+    return lambda x: sum_of_a_generator(x + 1) * 2, [(torch.ones(3),), (torch.ones(3),)]
