@@ -152,6 +152,9 @@ def decoders() -> None:
         "glm",
         "smollm3",
         "persimmon",
+        "diffllama",
+        "doge",
+        "ernie4_5",
     ):
         extra = {"sliding_window": 4} if kind in ("mistral", "starcoder2") else {}
         add("decoders", texts, kind, "", **extra)
@@ -254,7 +257,7 @@ def encoder_decoders() -> None:
 
 
 def vision() -> None:
-    for kind in ("vit", "deit", "beit", "dinov2", "vit_msn", "ijepa"):
+    for kind in ("vit", "deit", "beit", "dinov2", "dinov3_vit", "vit_msn", "ijepa"):
         add("vision", images, kind, ci=kind == "vit")
     add(
         "vision",
