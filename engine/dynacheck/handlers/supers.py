@@ -93,6 +93,13 @@ def object_hash(tx: Any, obj: VariableTracker) -> VariableTracker | None:
     return made
 
 
+@handles(object.__eq__)
+def object_eq(tx: Any, obj: VariableTracker, other: VariableTracker) -> VariableTracker:
+    """`object.__eq__(obj, other)`."""
+    same: VariableTracker = tx.constant(True if abstract.is_(tx, obj, other) else NotImplemented)
+    return same
+
+
 def _subclasses(cls: type) -> tuple[type, ...]:
     return tuple(type.__subclasses__(cls))
 

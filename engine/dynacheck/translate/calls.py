@@ -32,7 +32,7 @@ from dynacheck.translate.arguments import bind_arguments
 from dynacheck.translate.leaving import read_constant
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.translate.tracing import Tracing
-from dynacheck.variables import abstract, exceptions, families, scalars
+from dynacheck.variables import abstract, enums, exceptions, families, scalars
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
 from dynacheck.variables.callables import CachedFunctionVariable
 from dynacheck.variables.classes import ClassVariable, keeps_making
@@ -223,6 +223,8 @@ class Calls(Tracing):
                     self.raise_(TypeError, "__get__(None, None) is invalid")
                 return real
             return BoundMethodVariable(real, instance)
+        if isinstance(real, (UserFunctionVariable, BoundMethodVariable)) and name == "__call__":
+            return self.call(real, args, kwargs)
         raw: Any = type_lookup(real.get_type(), name)
         if isinstance(real, ObjectVariable) and isinstance(real.value, type):
             return self._class_method(real, name, args, kwargs)
@@ -445,7 +447,7 @@ class Calls(Tracing):
         if isinstance(called, type):  # a TypedDict's is dict
             return self.call(self.object(called), args, kwargs)
         if issubclass(value, enum.Enum) and args:
-            return self._enum_member(value, args, kwargs)
+            return enums.call(self, value, args, kwargs)
         if isinstance(called, FunctionType) and not issubclass(value, enum.Enum):
             method = self.class_node(type(value)).named(TypeAttr, "__call__")
             return self.call(self.wrap(method), [cls, *args], kwargs)
@@ -520,22 +522,6 @@ class Calls(Tracing):
         made = UserObjectVariable(value, None, None, base)
         note_instance(self, made)
         return made
-
-    def _enum_member(
-        self, value: type[enum.Enum], args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
-    ) -> VariableTracker:
-        """The member of a value. What makes a class, and what the user's code finds, isn't looked up."""
-        real = args[0].realize(self)
-        raw: Any = type_lookup(value, "_missing_")
-        missing = raw.__func__.__module__
-        members = value._value2member_map_
-        constant = real.is_constant() and len(args) == 1 and not kwargs and bool(members)
-        if not constant or (missing != "enum" and real.as_constant(self) not in members):
-            self.break_(reasons.UNKNOWN_CALL, what=f"the enum {value.__qualname__}")
-        try:
-            return self.object(value(real.as_constant(self)))
-        except ValueError as error:
-            self.raise_(ValueError, *error.args)
 
     def call_module(
         self, module: NNModuleVariable, args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import enum
 import operator
+from collections.abc import Sequence
 from types import FunctionType
+from typing import Any
 
-from dynacheck.sources import TypeAttr, type_lookup
-from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
+from dynacheck.reasons import UNKNOWN_CALL
+from dynacheck.sources import MadeNode, TypeAttr, type_lookup
+from dynacheck.variables.base import NotConstant, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.classes import ClassVariable
 from dynacheck.variables.coerce import natively
 from dynacheck.variables.mappings import DictVariable
@@ -68,6 +71,54 @@ class EnumClassVariable(ClassVariable):
         if name != "__reversed__" or args or kwargs:
             self.unmodelled(tx, method=repr(name))
         return tx.tuple_of(self.members(tx)[::-1]).tp_iter(tx)
+
+
+class MadeEnumVariable(EnumClassVariable):
+    """An enum that the frame makes by a call: made once, while translating, as in torch, like its members."""
+
+    __slots__ = ()
+
+    def reconstruct(self, to: Rebuilder) -> None:
+        to.load_const(self.value)
+
+
+def call(
+    tx: Tracer, value: type[enum.Enum], args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    """The member of a value, or another enum. What the user's code finds isn't looked up."""
+    raw: Any = type_lookup(value, "_missing_")
+    missing = raw.__func__.__module__
+    members = value._value2member_map_
+    if not value._member_map_ and missing == value.__module__ == "enum":
+        return _made(tx, value, args, kwargs)
+    real = args[0].realize(tx)
+    constant = real.is_constant() and len(args) == 1 and not kwargs and bool(members)
+    if not constant or (missing != "enum" and real.as_constant(tx) not in members):
+        tx.break_(UNKNOWN_CALL, what=f"the enum {value.__qualname__}")
+    try:
+        return tx.object(value(real.as_constant(tx)))
+    except ValueError as error:
+        tx.raise_(ValueError, *error.args)
+
+
+def _made(
+    tx: Tracer, base: type[enum.Enum], args: Sequence[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    """`enum.Enum(name, names)`."""
+    try:
+        values = [python_value(tx, a) for a in args]
+        named = {name: python_value(tx, a) for name, a in kwargs.items()}
+    except NotConstant:
+        tx.break_(UNKNOWN_CALL, what=f"the enum {base.__qualname__}")
+    named.setdefault("module", tx.module_name())  # of the frame that calls it
+    try:
+        made: Any = base(*values, **named)
+    except (TypeError, ValueError) as error:
+        tx.raise_(type(error), *error.args)
+    tracker = MadeEnumVariable(made)
+    MadeNode.of_class(made, tracker, tx.class_node(base))
+    tx.meet(made, tracker)
+    return tracker
 
 
 def is_enum_class(value: type) -> bool:

@@ -13,11 +13,13 @@ from typing import Any, Final
 
 from dynacheck.guards import Is
 from dynacheck.reasons import SKIPPED_CALL, UNKNOWN_ATTRIBUTE
-from dynacheck.sources import HEAP_TYPE, CAttr, DictAttr, Node, is_a, type_lookup
+from dynacheck.sources import ABSENT, HEAP_TYPE, CAttr, DictAttr, Node, is_a, type_lookup
 from dynacheck.variables import abstract
 from dynacheck.variables.base import NOT_IMPLEMENTED, CantRebuild, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.cells import CellVariable
+from dynacheck.variables.methods import bound_type
 
+C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 VARARGS, VARKEYWORDS = 0x04, 0x08
 WRITTEN_TYPES = (GenericAlias, UnionType)
 """Kinds of objects made by each evaluation of `list[int]` and `int | str`: equal ones stand for the same type."""
@@ -215,6 +217,7 @@ class UserFunctionVariable(CallableVariable):
         "globals",
         "kwdefaults",
         "name",
+        "namespace",
         "qualname",
         "value",
     )
@@ -228,6 +231,7 @@ class UserFunctionVariable(CallableVariable):
         self.defaults: tuple[VariableTracker, ...] | None = None
         self.kwdefaults: dict[str, VariableTracker] | None = None
         self._closure: tuple[CellVariable, ...] | None = None
+        self.namespace: VariableTracker | None = None
         if value is not None:
             self.code = value.__code__
             self.globals: dict[str, Any] = value.__globals__
@@ -318,14 +322,22 @@ class UserFunctionVariable(CallableVariable):
             return tx.constant(self.name if name == "__name__" else self.qualname)
         if name == "__module__":
             return tx.constant(self.globals.get("__name__"))
-        if name == "__call__":
-            return self
         if name == "__class__":
             return tx.object(FunctionType)
         if name == "__code__":
             return tx.object(self.code)
-        if name == "__get__":
+        if name == "__dict__" and self.node is not None:
+            self.namespace = tx.wrap(self.node.child(CAttr(name)))
+            return self.namespace
+        raw = type_lookup(FunctionType, name)
+        if isinstance(raw, C_METHODS) and (self.value is None or name not in self.value.__dict__):
             return ObjectMethodVariable(self, name)
+        if self.namespace is not None and raw is ABSENT:  # it may have been written to
+            held: Any = self.namespace.realize(tx)
+            found: VariableTracker | None = held.lookup(tx, tx.constant(name))
+            if found is None:
+                tx.raise_(AttributeError, f"'function' object has no attribute {name!r}")
+            return found
         if self.value is not None:
             if name in self.value.__dict__:
                 if self.node is not None:
@@ -343,6 +355,7 @@ class UserFunctionVariable(CallableVariable):
                 "__kwdefaults__",
                 "__wrapped__",
                 "__type_params__",
+                "__builtins__",
             ):
                 return tx.wrap(self.node.child(CAttr(name)))
         elif name == "__doc__":
@@ -385,6 +398,11 @@ class UserFunctionVariable(CallableVariable):
             tx.guard(self.node, Is(self.value))
         name = self.tp_getattro(tx, "__qualname__").realize(tx).as_constant(tx)
         return tx.constant(f"<function {name} at {id(self.value):#x}>")
+
+    def tp_format(self, tx: Tracer, spec: str) -> VariableTracker:
+        if spec:
+            self.unmodelled(tx, "formatting")
+        return self.tp_str(tx)
 
     def children(self) -> Sequence[VariableTracker]:
         cells = self._closure or ()
@@ -448,12 +466,14 @@ class ObjectMethodVariable(CallableVariable):
     """A method of an object whose attribute is C code: bound by name, dispatched when called (`fn.__get__`)."""
 
     __slots__ = ("name", "owner")
-    python_type = BuiltinFunctionType
 
     def __init__(self, owner: VariableTracker, name: str, node: Node | None = None) -> None:
         super().__init__(node)
         self.owner = owner
         self.name = name
+
+    def get_type(self) -> type:
+        return bound_type(self.owner, self.name)
 
     def describe(self) -> str:
         return f"{self.owner.describe()}.{self.name}"
@@ -522,6 +542,8 @@ class BoundMethodVariable(CallableVariable):
             return self.function
         if name == "__class__":
             return super().tp_getattro(tx, name)
+        if isinstance(type_lookup(MethodType, name), C_METHODS):
+            return ObjectMethodVariable(self, name)
         return self.function.realize(tx).tp_getattro(tx, name)
 
     def children(self) -> Sequence[VariableTracker]:

@@ -17,7 +17,7 @@ from dynacheck.variables import abstract, class_writes, inherited
 from dynacheck.variables.base import NOT_IMPLEMENTED, ObservedException, Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.class_facts import hashed_fields, is_data_descriptor
 from dynacheck.variables.coerce import integer
-from dynacheck.variables.functions import BoundMethodVariable, ObjectMethodVariable
+from dynacheck.variables.functions import C_METHODS, BoundMethodVariable, ObjectMethodVariable
 from dynacheck.variables.methods import BuiltinObject
 from dynacheck.variables.tensor import Overloaded
 
@@ -43,7 +43,6 @@ CONVERSIONS: dict[str, type] = {"int": int, "index": int, "float": float, "compl
 """What a conversion's special method must return."""
 
 
-C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 READ_BY_METHODS = ("__getitem__", "__contains__", "__missing__")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from types import FunctionType
+from types import FunctionType, NoneType
 from typing import Any, Final
 
 import torch
@@ -147,6 +147,12 @@ class TensorVariable(VariableTracker):
             tx.raise_(AttributeError, f"{self.get_type().__name__!r} object has no attribute {name!r}")
         if callable(found):
             return TensorMethodVariable(self, name)
+        if type(raw := type_lookup(self.ref.facts.cls, name)) in (
+            str,
+            int,
+            NoneType,
+        ):  # `__module__`, `__doc__`
+            return tx.constant(raw)
         return tx.break_(reasons.UNKNOWN_ATTRIBUTE, name=name, what=self.describe())
 
     def tp_setattro(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:

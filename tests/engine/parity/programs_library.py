@@ -272,6 +272,15 @@ ROWS = (
     ("hash_of_a_weak_reference", "hash(REFERENCE) == hash(KEPT)", 0, 1),
     ("dispatched_by_a_list", "(kind([1]), kind([]))", 0, 1),
     ("dispatched_by_a_class", "(kind(KEPT), kind(POINT))", 0, 1),
+    ("enum_made", "[e.name for e in enum.Enum('E', 'A B')]", 0, 1),
+    ("enum_made_with_values", "enum.Enum('E', {'A': 5}).A.value", 0, 1),
+    ("int_enum_made", "enum.IntEnum('E', ['A', 'B']).B + 1", 0, 1),
+    ("flags_made", "len(enum.Flag('F', 'A B C'))", 0, 1),
+    ("class_attributes_of_a_tensor", "(x.__module__, x.__doc__, x.__array_priority__)", 0, 1),
+    ("module_of_a_parameter", "SOMEBODY.weight.__doc__ is None", 0, 1),
+    ("dict_of_a_function", "(len(given.__dict__), 'a' in given.__dict__)", 0, 1),
+    ("function_compared_by_name", "(given.__eq__(given), given.__eq__(joined))", 0, 1),
+    ("function_shown", "(repr(given)[:15], f'{given}'[:15])", 0, 1),
     ("types_promoted", "torch.promote_types(torch.int, torch.float)", 0, 1),
 )
 
