@@ -147,7 +147,7 @@ class TensorVariable(VariableTracker):
             tx.raise_(AttributeError, f"{self.get_type().__name__!r} object has no attribute {name!r}")
         if callable(found):
             return TensorMethodVariable(self, name)
-        if type(raw := type_lookup(self.ref.facts.cls, name)) in (
+        if type(raw := type_lookup(cls, name)) in (
             str,
             int,
             NoneType,
