@@ -270,8 +270,6 @@ ROWS = (
     ("weak_set_made", "(KEPT in weakref.WeakSet([KEPT]))", 0, 1),
     ("weak_reference_with_a_callback", "weakref.ref(KEPT, given)() is KEPT", 0, 1),
     ("hash_of_a_weak_reference", "hash(REFERENCE) == hash(KEPT)", 0, 1),
-    ("dispatched_by_a_list", "(kind([1]), kind([]))", 0, 1),
-    ("dispatched_by_a_class", "(kind(KEPT), kind(POINT))", 0, 1),
     ("enum_made", "[e.name for e in enum.Enum('E', 'A B')]", 0, 1),
     ("enum_made_with_values", "enum.Enum('E', {'A': 5}).A.value", 0, 1),
     ("int_enum_made", "enum.IntEnum('E', ['A', 'B']).B + 1", 0, 1),
@@ -318,30 +316,33 @@ def _():
     return f, [(torch.ones(3),), (torch.ones(3),)]
 
 
-class Hands(torch.nn.Module):
-    """Hands on what it doesn't have."""
+def hands_on():
+    class Hands(torch.nn.Module):
+        """Hands on what it doesn't have."""
 
-    def __init__(self):
-        super().__init__()
-        self.inner = torch.nn.Linear(3, 3)
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(3, 3)
 
-    def __getattr__(self, name):
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            if name == "inner":
-                raise
-            return getattr(self.inner, name)
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                if name == "inner":
+                    raise
+                return getattr(self.inner, name)
 
-    def __setattr__(self, name, value):
-        if name == "refused":
-            raise AttributeError(name)
-        super().__setattr__(name, value)
+        def __setattr__(self, name, value):
+            if name == "refused":
+                raise AttributeError(name)
+            super().__setattr__(name, value)
+
+    return Hands()
 
 
 @program("attribute_asked_by_a_frame_given_up", 41, graphs=0, breaks=1, entries=0)
 def _():
-    hands = Hands()
+    hands = hands_on()
 
     def f(x):
         for _ in range(2):
@@ -354,7 +355,7 @@ def _():
 
 @program("attribute_set_by_a_frame_given_up", 41, graphs=0, breaks=1, entries=0)
 def _():
-    hands = Hands()
+    hands = hands_on()
 
     def f(x):
         for i in range(2):
@@ -364,5 +365,21 @@ def _():
             except AttributeError:
                 hands.kept = i
         return x + 1
+
+    return f, [(torch.ones(3),), (torch.ones(3),)]
+
+
+@program("dispatched_by_a_list", 41, graphs=2, recompiles=1, entries=2)
+def _():
+    def f(x):
+        return x + 1, kind([1]), kind([])
+
+    return f, [(torch.ones(3),), (torch.ones(3),)]
+
+
+@program("dispatched_by_a_class", 41, graphs=2, recompiles=1, entries=2)
+def _():
+    def f(x):
+        return x + 1, kind(KEPT), kind(POINT)
 
     return f, [(torch.ones(3),), (torch.ones(3),)]
