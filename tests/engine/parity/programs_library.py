@@ -133,18 +133,18 @@ def kind(value):
     return "object"
 
 
-@kind.register
-def _(value: list):
+@kind.register(list)
+def _(value):
     return "list"
 
 
-@kind.register
-def _(value: Kept):
+@kind.register(Kept)
+def _(value):
     return "kept"
 
 
-WEAK, REFERENCE = weakref.WeakSet([KEPT]), weakref.ref(KEPT)
-SCOPE = {**globals()}
+kind([]), kind(KEPT), kind(POINT)  # remembered from now on: rows find the same whichever runs first
+SCOPE = {**globals(), "WEAK": weakref.WeakSet([KEPT]), "REFERENCE": weakref.ref(KEPT)}
 exec("import bisect, collections, copy, functools, heapq, inspect, itertools", SCOPE)
 exec("import fnmatch, operator, os, pathlib, re, statistics, sys, types, urllib.parse, uuid", SCOPE)
 
