@@ -39,16 +39,17 @@ from dynacheck.variables.generators import GeneratorVariable, Step
 from dynacheck.variables.tensor import TensorVariable
 
 GENERATOR = 0x20
-_rows: ByCode[tuple[opcode_table.Row | None, ...]] = ByCode()
-_TABLE = opcode_table.table(versions.PYTHON)
+_rows: tuple[ByCode[tuple[opcode_table.Row | None, ...]], ...] = (ByCode(), ByCode())
+_ALL = opcode_table.table(versions.PYTHON)
+_TABLES = {name: row for name, row in _ALL.items() if name not in opcode_table.MORE}, _ALL
 
 
-def rows_of(decoded: DecodedCode, code: CodeType) -> tuple[opcode_table.Row | None, ...]:
-    """The handler of each instruction, looked up once per code object."""
-    found = _rows.get(code)
+def rows_of(decoded: DecodedCode, code: CodeType, more: bool) -> tuple[opcode_table.Row | None, ...]:
+    """The handler of each instruction, looked up once per code object: with `split_more` also those torch lacks."""
+    found = _rows[more].get(code)
     if found is None:
-        found = tuple(_TABLE.get(inst.opname) for inst in decoded.instructions)
-        _rows.set(code, found)
+        found = tuple(_TABLES[more].get(inst.opname) for inst in decoded.instructions)
+        _rows[more].set(code, found)
     return found
 
 
@@ -84,7 +85,7 @@ class Frame(Names):
         self.attempt = attempt
         self.code = code
         self.decoded = decode(code)
-        self.rows = rows_of(self.decoded, code)
+        self.rows = rows_of(self.decoded, code, attempt.settings.split_more)
         self.locals = locals_
         self.globals = globals_
         self.function = function
@@ -239,7 +240,7 @@ class Frame(Names):
         self.begun[inst.index] = self.count
 
     def _no_handler(self, inst: Instruction) -> None:
-        why = opcode_table.UNSUPPORTED.get(inst.opname, "it has no handler")
+        why = opcode_table.UNSUPPORTED.get(inst.opname, "it is traced with `split_more` alone")
         self.break_(reasons.UNKNOWN_OPCODE, opname=inst.opname, why=why)
 
     def line(self) -> UserLine:
