@@ -65,7 +65,11 @@ class Config:
     suppress_errors: bool = _option(
         False, "run the frame eagerly when a backend raises", torch="suppress_errors"
     )
-    split_more: bool = _option(False, "split frames at breaks where torch gives the frame up", guarded=True)
+    split_more: bool = _option(
+        False,
+        "trace what torch breaks at though it need not, split where torch gives the frame up",
+        guarded=True,
+    )
     skip_modules: str = _option(
         "", "modules and packages that are never traced, comma separated", guarded=True
     )

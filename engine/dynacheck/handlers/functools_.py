@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from dynacheck.handlers.registry import handles
+from dynacheck.reasons import UNKNOWN_OPERATION
 from dynacheck.variables import abstract
 from dynacheck.variables.base import Tracer, VariableTracker
 from dynacheck.variables.callables import PartialVariable
@@ -20,6 +21,14 @@ def partial(tx: Tracer, func: Arg, /, *args: Arg, **keywords: Arg) -> VariableTr
     if not abstract.has(tx, func.realize(tx), "__call__"):
         tx.raise_(TypeError, "the first argument must be callable")
     return PartialVariable.made(tx, func, args, keywords)
+
+
+@handles(functools.partialmethod.__get__)
+def partial_method(tx: Tracer, self: Arg, obj: Arg, cls: Arg | None = None) -> VariableTracker | None:
+    """Through an object it ends the frame, as with torch."""
+    if not abstract.is_none(tx, obj):
+        tx.give_up(UNKNOWN_OPERATION, operation="reading a partial method", what=obj.describe())
+    return None
 
 
 @handles(functools.reduce)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import collections.abc
 import contextlib
+import enum
 import inspect
 import operator
 import os
@@ -115,6 +116,7 @@ def weak_reference(
 
 refuses("what is called at the end of an object is kept for the interpreter's end", weakref.finalize)
 refuses("it changes state around the block", contextlib.closing, contextlib.AsyncExitStack)
+refuses("it counts what is made", enum.auto)
 refuses("it changes where output goes", contextlib.redirect_stdout, contextlib.redirect_stderr)
 
 

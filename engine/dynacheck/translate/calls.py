@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import enum
 import itertools
 import types
@@ -25,6 +24,7 @@ from dynacheck.handlers import (
     torch_operators,
     torch_overrides,
     torch_tensors,
+    unbound,
 )
 from dynacheck.handlers.decorating import decorated
 from dynacheck.sources import ABSENT, CAttr, DictAttr, Node, TypeAttr, type_lookup
@@ -45,6 +45,7 @@ from dynacheck.variables.namespaces import class_namespace
 from dynacheck.variables.objects import UserObjectVariable
 from dynacheck.variables.proxies import MappingProxyVariable
 from dynacheck.variables.tensor import TensorVariable
+from dynacheck.variables.torch_names import NAMES, TorchNameVariable
 
 COROUTINES = 0x80 | 0x200
 GENERATORS = 0x20 | COROUTINES
@@ -131,7 +132,7 @@ class Calls(Tracing):
             )
             and args
         ):
-            if _is_unknown_unbound(fn):
+            if unbound.breaks(fn):
                 self.break_(reasons.UNKNOWN_CALL, what=fn.describe())
             return self.call_base_method(
                 args[0].realize(self), value.__objclass__, value.__name__, args[1:], kwargs
@@ -226,6 +227,8 @@ class Calls(Tracing):
         if isinstance(real, (UserFunctionVariable, BoundMethodVariable)) and name == "__call__":
             return self.call(real, args, kwargs)
         raw: Any = type_lookup(real.get_type(), name)
+        if raw is object.__getattribute__:  # as torch, which knows it through super() alone
+            self.break_(reasons.UNKNOWN_CALL, what=f"the method {name!r} of {real.describe()}")
         if isinstance(real, ObjectVariable) and isinstance(real.value, type):
             return self._class_method(real, name, args, kwargs)
         if isinstance(real, UserObjectVariable):
@@ -429,6 +432,8 @@ class Calls(Tracing):
             self.raise_(AttributeError, *error.args)
         if name == "__dict__" and isinstance(value, type):
             return MappingProxyVariable(class_namespace(self, value))
+        if name in NAMES and isinstance(found, str) and not isinstance(value, type) and _is_torch(value):
+            return TorchNameVariable(found)
         if owner.node is not None and not isinstance(value, type) and not _is_torch(value):
             child = owner.node.child(CAttr(name))
             if child.peek() is ABSENT:
@@ -565,16 +570,6 @@ class Calls(Tracing):
         if isinstance(function, UserFunctionVariable) and not function.code.co_flags & GENERATORS:
             return self.call_python(decorated, context, function)
         self.break_(reasons.UNKNOWN_CALL, what=f"{context.describe()} as a decorator")
-
-
-def _is_unknown_unbound(fn: ObjectVariable) -> bool:
-    """Whether torch breaks at a C method called with its object: one kept outside of classes, those of some classes."""
-    if fn.node is not None and not isinstance(fn.node.accessor, TypeAttr):
-        return fn.value.__objclass__.__module__ in ("builtins", "collections")
-    cls, name = fn.value.__objclass__, fn.value.__name__
-    if cls in (list, collections.deque):
-        return name not in ("__add__", "__repr__")
-    return cls in (bytes, int, bool, complex) and name[:2] != "__"
 
 
 def _compiled_from(value: FunctionType) -> bool:

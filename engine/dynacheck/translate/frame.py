@@ -499,6 +499,10 @@ class Frame(Names):
         """Whether the frame may be split before its current instruction, nothing being on the stack."""
         return not self.active_blocks()[1] and why_not_resumable(self.code, self.inst.index) is None
 
+    @property
+    def traces_more(self) -> bool:
+        return self.attempt.settings.split_more
+
     # -- functions and imports
     def make_function(
         self,

@@ -297,6 +297,8 @@ class Tracer(Protocol):
     def handled_exception(self) -> VariableTracker | None:
         """What `sys.exception()` gives here: the exception handled by this frame, else by a caller."""
 
+    @property
+    def traces_more(self) -> bool: ...  # than torch does (`split_more`)
     def break_(self, reason: Reason, **fields: Any) -> NoReturn: ...
     def give_up(self, reason: Reason, **fields: Any) -> NoReturn:
         """Break where torch doesn't split but skips the frame."""
@@ -533,10 +535,7 @@ class VariableTracker:
 
     # -- rewritten code
     def reconstruct(self, to: Rebuilder) -> None:
-        """Emit code that pushes a new object equal to this one (for values made in the frame).
-
-        Containers with identity call `to.remember(self)` after pushing the empty or full object.
-        """
+        """Emit code that pushes a new object equal to this one; containers call `to.remember(self)` then."""
         raise CantRebuild(self.describe())
 
     def write_back(self, to: Rebuilder) -> None:

@@ -24,7 +24,7 @@ from dynacheck.variables.exception_fields import (
 )
 from dynacheck.variables.methods import BuiltinMethodVariable
 from dynacheck.variables.objects import UserObjectVariable
-from dynacheck.variables.sequences import TupleVariable
+from dynacheck.variables.sequences import ListVariable, TupleVariable
 from dynacheck.variables.tracebacks import Place, TracebackVariable
 
 
@@ -149,7 +149,7 @@ class ExceptionVariable(UserObjectVariable):
     def data_descriptor(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:
         if is_builtin_part(raw) and name != "__dict__":
             found = self.part(tx, name)
-            plain = name in PARTS or self.node is not None or abstract.is_none(tx, found)
+            plain = name in PARTS or self.node is not None or tx.traces_more or abstract.is_none(tx, found)
             return found if plain else FieldVariable(self, name, found)
         return super().data_descriptor(tx, name, raw, node)
 
@@ -158,10 +158,13 @@ class ExceptionVariable(UserObjectVariable):
             return BuiltinMethodVariable(self, name)
         return super().bind(tx, name, raw, node)
 
+    def _is_sealed(self, tx: Tracer) -> bool:
+        """Whether, as with torch, only what chains it can be written: it is of a builtin class, and made in the frame."""
+        return self.cls is builtin_class(self.cls) and self.node is None and not tx.traces_more
+
     def generic_setattr(self, tx: Tracer, name: str, value: VariableTracker | None) -> None:
         raw = type_lookup(self.cls, name)
-        builtin = self.cls is builtin_class(self.cls)
-        if builtin and self.node is None and value is not None and (name not in PARTS or name == "args"):
+        if self._is_sealed(tx) and value is not None and (name not in PARTS or name == "args"):
             self.unmodelled(tx, f"writing the attribute {name!r}")
         if not is_builtin_part(raw) or name == "__dict__":
             super().generic_setattr(tx, name, value)
@@ -186,10 +189,15 @@ class ExceptionVariable(UserObjectVariable):
         """Call a builtin method, also past the overrides of the class. As with torch, `__init__` called by the program
         (`super().__init__(…)`) and `add_note` break."""
         method: Callable[..., VariableTracker | None] | None = getattr(self, f"m_{name}", None)
+        if name in ("__init__", "add_note") and not tx.traces_more:
+            method = None
         if method is None or (name != "__init__" and kwargs):
             self.unmodelled(tx, method=repr(name))
         found = method(tx, *args, **kwargs)
         return tx.constant(None) if found is None else found
+
+    def m___init__(self, tx: Tracer, *args: VariableTracker, **kwargs: VariableTracker) -> None:
+        self.initialize(tx, args, kwargs)
 
     def m___str__(self, tx: Tracer) -> VariableTracker:
         return tx.constant(_text(tx, self))
@@ -201,6 +209,19 @@ class ExceptionVariable(UserObjectVariable):
     def m_with_traceback(self, tx: Tracer, traceback: VariableTracker) -> VariableTracker:
         self.set_part(tx, "__traceback__", as_traceback(tx, traceback.realize(tx)))
         return self
+
+    def m_add_note(self, tx: Tracer, note: VariableTracker) -> None:
+        note = note.realize(tx)
+        if str not in note.get_type().__mro__:
+            tx.raise_(TypeError, f"note must be a str, not '{abstract.name_of(note)}'")
+        missing = tx.constant(None)
+        notes = abstract.getattr_default(tx, self, "__notes__", missing)
+        if notes is missing:
+            notes = ListVariable([])
+            abstract.setattr_(tx, self, "__notes__", notes)
+        if list not in notes.realize(tx).get_type().__mro__:
+            tx.raise_(TypeError, "Cannot add note: __notes__ is not a list")
+        tx.call(abstract.getattr_(tx, notes, "append"), [note])
 
     def m___format__(self, tx: Tracer, spec: VariableTracker) -> VariableTracker:
         if abstract.constant_of(tx, spec, "a format specification"):
@@ -283,7 +304,12 @@ def _text(tx: Tracer, exception: ExceptionVariable) -> str:
     base = builtin_class(exception.cls)
     args = exception.args(tx)
     if issubclass(base, BaseExceptionGroup):
-        exception.unmodelled(tx, "str()")
+        if not tx.traces_more:
+            exception.unmodelled(tx, "str()")
+        children = group_items(tx, exception)
+        plural = "" if len(children) == 1 else "s"
+        message = abstract.constant_of(tx, group_message(tx, exception), "str()")
+        return f"{message} ({len(children)} sub-exception{plural})"
     special = "__str__" in base.__dict__ or any("__str__" in c.__dict__ for c in base.__mro__[:-2])
     if special and not issubclass(base, KeyError):
         try:
@@ -324,7 +350,7 @@ def construct(
     if isinstance(make_new, (types.FunctionType, staticmethod)):
         tx.break_(UNKNOWN_OPERATION, operation="a user-defined __new__", what=cls.__qualname__)
     if issubclass(cls, BaseExceptionGroup):
-        if cls not in (ExceptionGroup, BaseExceptionGroup):
+        if cls not in (ExceptionGroup, BaseExceptionGroup) and not tx.traces_more:
             tx.break_(UNKNOWN_OPERATION, operation="a group of a derived class", what=cls.__qualname__)
         return _construct_group(tx, cls, args, kwargs)
     if cls is OSError and args:
@@ -345,7 +371,7 @@ def _run_init(
 ) -> None:
     init = exception.method(tx, "__init__")
     if init is None:
-        if kwargs and issubclass(exception.cls, KEYWORDS):
+        if kwargs and issubclass(exception.cls, KEYWORDS) and not tx.traces_more:
             exception.unmodelled(tx, "keyword arguments")
         exception.initialize(tx, args, kwargs)
         return

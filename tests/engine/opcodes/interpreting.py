@@ -35,8 +35,10 @@ def plainly(fn: Callable[[], Any]) -> Outcome:
 
 
 def interpreted(fn: Any) -> Outcome:
-    """What the interpreter over trackers gives."""
-    attempt = Attempt(FrameView(fn, ()), Speculation(), Oracle(), Static(), None, False, Config())
+    """What the interpreter over trackers gives, where torch breaks too."""
+    attempt = Attempt(
+        FrameView(fn, ()), Speculation(), Oracle(), Static(), None, False, Config(split_more=True)
+    )
     frame = Frame(attempt, fn.__code__, {}, fn.__globals__, None)
     try:
         return "value", python_value(frame, frame.run())

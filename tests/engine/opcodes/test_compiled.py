@@ -40,7 +40,7 @@ def test_compiled(program: Any) -> None:
     host = _host(program)
     x = torch.ones(3)
     expected = host(x)
-    with dynacheck.observe() as report:
+    with dynacheck.configured(split_more=True), dynacheck.observe() as report:
         compiled = dynacheck.compile(host, backend="eager", fullgraph=True)
         for _ in range(2):
             found = compiled(x)

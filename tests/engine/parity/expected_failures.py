@@ -51,7 +51,6 @@ ON_PURPOSE: dict[str, tuple[str, dict[str, int]]] = {
     "method_of_int_through_its_class": NO_EXCEPTION,
     "method_of_bytes_through_its_class": NO_EXCEPTION,
     "object_equality_through_its_class": NO_EXCEPTION,
-    "partialmethod_called": NO_EXCEPTION,
     "inference_mode_decorates_without_a_call": (
         "torch takes the function for a mode",
         {"graphs": 1, "entries": 1},

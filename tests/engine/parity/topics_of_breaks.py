@@ -31,7 +31,7 @@ def disabled(value=None):
     return value
 
 
-def printing(value=None):
+def printing(value=None, flag=FLAG):  # a frame that gets no tensor is left alone by torch, for good
     print("here")
     return value
 

@@ -137,7 +137,7 @@ def in_a_container(x):
 def test_made_in_the_frame(fn: Any) -> None:
     x = torch.ones(2)
     expected = shown(fn(x))
-    with dynacheck.observe() as report:
+    with dynacheck.configured(split_more=True), dynacheck.observe() as report:
         compiled = dynacheck.compile(fn, backend="eager", fullgraph=True)
         for _ in range(2):
             assert shown(compiled(x)) == expected
