@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Final, NoReturn
+from typing import Final
 
 from dynacheck.reasons import UNKNOWN_OPERATION
 from dynacheck.variables import abstract
-from dynacheck.variables.base import NotConstant, Rebuilder, Tracer, VariableTracker
+from dynacheck.variables.base import NotConstant, Tracer, VariableTracker
 from dynacheck.variables.sequences import TupleVariable
 
 _HEAP_TYPE: Final = 1 << 9
@@ -33,32 +33,6 @@ def is_builtin_part(raw: object) -> bool:
         return False
     owner: type = raw.__objclass__  # type: ignore[attr-defined]
     return BaseException in owner.__mro__ and not owner.__flags__ & _HEAP_TYPE
-
-
-class FieldVariable(VariableTracker):
-    """`error.errno` of an exception made in the frame: handed on as it is, and used it breaks, as with torch."""
-
-    __slots__ = ("exception", "name", "value")
-
-    def __init__(self, exception: VariableTracker, name: str, value: VariableTracker) -> None:
-        super().__init__()
-        self.exception = exception
-        self.name = name
-        self.value = value
-
-    def get_type(self) -> type:
-        return self.value.get_type()
-
-    def _used(self, tx: Tracer, *_: object) -> NoReturn:
-        self.unmodelled(tx, f"the attribute {self.name!r} of an exception")
-
-    tp_richcompare = nb_binary = nb_inplace = _used
-
-    def children(self) -> Sequence[VariableTracker]:
-        return self.exception, self.value
-
-    def reconstruct(self, to: Rebuilder) -> None:
-        to.load(self.value)
 
 
 # -- checked stores

@@ -14,7 +14,6 @@ from dynacheck.variables.base import NotConstant, ObservedException, Rebuilder, 
 from dynacheck.variables.exception_fields import (
     KEYWORDS,
     PARTS,
-    FieldVariable,
     as_traceback,
     builtin_class,
     fields,
@@ -148,9 +147,7 @@ class ExceptionVariable(UserObjectVariable):
     # -- attributes
     def data_descriptor(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:
         if is_builtin_part(raw) and name != "__dict__":
-            found = self.part(tx, name)
-            plain = name in PARTS or self.node is not None or tx.traces_more or abstract.is_none(tx, found)
-            return found if plain else FieldVariable(self, name, found)
+            return self.part(tx, name)
         return super().data_descriptor(tx, name, raw, node)
 
     def bind(self, tx: Tracer, name: str, raw: object, node: Node) -> VariableTracker:

@@ -150,7 +150,6 @@ PROGRAMS = {
     ),
     "cached_property": ("", "", "class_=Cached()\nresult=class_.v, class_.v is class_.v"),
     "total ordering": ("", "", "result=Tot(1)<Tot(2),Tot(1)>=Tot(2),max(Tot(1),Tot(3)).n"),
-    "partialmethod": ("", "", "result=PM().two(3)"),
     "tensor in dict key": ("", "", "d={x:1}\nresult=d[x], x in d"),
     "slice assign self": ("a", "[1,2,3]", "a[:]=a[::-1]\nresult=a"),
     "dict views set ops": (

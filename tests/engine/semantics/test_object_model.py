@@ -37,7 +37,7 @@ class Stand:
 
     def __getattribute__(self, name):
         if name.startswith("_Stand__"):
-            return object.__getattribute__(self, name)
+            return super().__getattribute__(name)
         return getattr(self.__other, name)
 
 
@@ -180,7 +180,7 @@ class Falls:
 class Catches:
     def __getattribute__(self, name):
         try:
-            return object.__getattribute__(self, name)
+            return super().__getattribute__(name)
         except AttributeError as error:
             return str(error)
 
@@ -223,7 +223,7 @@ def items_as_attributes():
 
 def names_of_errors():
     plain = Plain()
-    asked = [tried(lambda: plain.foo), tried(lambda: object.__getattribute__(plain, "foo"))]
+    asked = [tried(lambda: plain.foo)]
     return asked, tried(lambda: no_such_name), tried(Plain.__init__.__get__, None)  # noqa: F821
 
 
