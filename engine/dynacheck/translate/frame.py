@@ -501,7 +501,7 @@ class Frame(Names):
 
     @property
     def traces_more(self) -> bool:
-        return self.attempt.settings.split_more
+        return bool(self.attempt.settings.split_more)
 
     # -- functions and imports
     def make_function(
