@@ -35,7 +35,7 @@ from dynacheck.translate.tracing import Tracing
 from dynacheck.variables import abstract, enums, exceptions, families, scalars
 from dynacheck.variables.base import LazyVariable, ObservedException, VariableTracker
 from dynacheck.variables.callables import CachedFunctionVariable
-from dynacheck.variables.classes import ClassVariable, keeps_making
+from dynacheck.variables.classes import ASKED_FOR_ITS_CLASS, ClassVariable, keeps_making
 from dynacheck.variables.finalizers import note_instance
 from dynacheck.variables.functions import BoundMethodVariable, ObjectVariable, UserFunctionVariable
 from dynacheck.variables.mappings import DictVariable
@@ -132,7 +132,7 @@ class Calls(Tracing):
             )
             and args
         ):
-            if unbound.breaks(fn):
+            if unbound.breaks(fn) and ASKED_FOR_ITS_CLASS not in self.state:
                 self.break_(reasons.UNKNOWN_CALL, what=fn.describe())
             return self.call_base_method(
                 args[0].realize(self), value.__objclass__, value.__name__, args[1:], kwargs

@@ -308,15 +308,24 @@ class ClassVariable(ObjectVariable):
         to.load_class(self.value)
 
 
+ASKED_FOR_ITS_CLASS: Final = object()
+"""Set while an object is asked for its `__class__` by its own code: torch lets the object itself answer, without
+tracing, so nothing breaks there."""
+
+
 def claimed_class(tx: Tracer, value: VariableTracker) -> type | None:
     """What an object gives as its `__class__`, if its class has a say about that; else None."""
     kind = value.get_type()
     own = type_lookup(kind, "__class__") is type_lookup(object, "__class__")
     if own and not isinstance(type_lookup(kind, "__getattribute__"), types.FunctionType):
         return None
-    found = abstract.python_class(
-        abstract.getattr_default(tx, value, "__class__", tx.constant(None)).realize(tx)
-    )
+    tx.state[ASKED_FOR_ITS_CLASS] = True
+    try:
+        found = abstract.python_class(
+            abstract.getattr_default(tx, value, "__class__", tx.constant(None)).realize(tx)
+        )
+    finally:
+        tx.state.pop(ASKED_FOR_ITS_CLASS, None)
     return None if found is kind else found
 
 

@@ -211,6 +211,6 @@ def sum_of_a_generator(x):
     return found
 
 
-@program("generator_with_a_break_iterated_by_a_callee", 41, graphs=2, breaks=1)
+@program("generator_with_a_break_iterated_by_a_callee", 41, graphs=2, breaks=2)
 def _():
     return lambda x: sum_of_a_generator(x + 1) * 2, [(torch.ones(3),), (torch.ones(3),)]

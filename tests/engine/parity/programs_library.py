@@ -143,7 +143,6 @@ def _(value):
     return "kept"
 
 
-kind([]), kind(KEPT), kind(POINT)  # remembered from now on: rows find the same whichever runs first
 SCOPE = {**globals(), "WEAK": weakref.WeakSet([KEPT]), "REFERENCE": weakref.ref(KEPT)}
 exec("import bisect, collections, copy, functools, heapq, inspect, itertools", SCOPE)
 exec("import fnmatch, operator, os, pathlib, re, statistics, sys, types, urllib.parse, uuid", SCOPE)
@@ -288,7 +287,9 @@ def _add(name, text, breaks, entries):
     def _():
         source = f"def f(x):\n    y = x + 1\n    found = {text}\n    return y, found"
         scope = {name: held for name, held in SCOPE.items() if name[:2] == "__" or name in source}
-        exec(compile(source, __file__, "exec"), scope)  # what torch makes of a frame depends on all of its globals
+        exec(
+            compile(source, __file__, "exec"), scope
+        )  # what torch makes of a frame depends on all of its globals
         return scope["f"], [(torch.ones(3),), (torch.ones(3),)]
 
 
