@@ -6,6 +6,7 @@ from typing import Any, Final, Self, TypeAlias, final
 
 ABI: Final[int]
 NULL: Final[object]  # stands for an empty argument slot or an empty cell where a tuple must hold something
+InstanceMethod: Final[type]  # of the functions in classes made by pybind, which `types` has no name for
 
 # What the hook calls when no entry of the code object passes, with the hook off on this thread.
 # `args`: the values of the argument slots (co_argcount + kwonly + *args + **kwargs, in slot order), raw:

@@ -95,7 +95,8 @@ PyMODINIT_FUNC PyInit__C(void) {
     if (m == NULL || PyType_Ready(&Null_Type) < 0 || entries_module_init(m) < 0 || frame_module_init(m) < 0 ||
         hook_module_init(m) < 0 || graphcall_module_init(m) < 0 || guards_module_init(m) < 0 ||
         PyModule_AddIntConstant(m, "ABI", DYNACHECK_ABI) < 0 ||
-        PyModule_AddObjectRef(m, "NULL", dynacheck_null) < 0) {
+        PyModule_AddObjectRef(m, "NULL", dynacheck_null) < 0 ||
+        PyModule_AddObjectRef(m, "InstanceMethod", (PyObject *)&PyInstanceMethod_Type) < 0) {
         Py_XDECREF(m);
         return NULL;
     }

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import torch
 
+from dynacheck import _C
 from dynacheck.events import Named
 from dynacheck.sources import ABSENT, HEAP_TYPE, instance_dict, is_a
 
@@ -38,9 +39,7 @@ _PARTS: Final[dict[type, tuple[str, ...]]] = {
     property: ("fget", "fset", "fdel"),
     staticmethod: ("__func__",),
     classmethod: ("__func__",),
-    type(vars(torch._C._SDPAParams)["is_causal"].fget): (
-        "__func__",
-    ),  # `instancemethod`: of pybind's classes
+    _C.InstanceMethod: ("__func__",),
 }
 
 
