@@ -305,7 +305,7 @@ def generator_break():
 
     @compiled
     def f(x):
-        return [piece * 2 for piece in pieces(x)]
+        return sum(pieces(x))
 
     f(x)
 

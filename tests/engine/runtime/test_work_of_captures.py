@@ -13,7 +13,7 @@ from dynacheck.runtime.engine import engine
 from dynacheck.translate import frame
 from torch import nn
 
-TABLES = {"decoded": decode._decoded, "liveness": liveness._solved, "handlers": frame._rows}
+TABLES = {"decoded": decode._decoded, "liveness": liveness._solved, "handlers": frame._rows[0]}
 
 
 class Block(nn.Module):
