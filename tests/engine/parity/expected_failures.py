@@ -175,6 +175,28 @@ METHODS = "the frame is given up where the argument of a built-in method breaks"
 HASHES = "hash() breaks"
 STALE = "torch doesn't notice that a class changed"
 
+_OTHERWISE_IN_211 = (
+    "hook_breaks_linear", "hook_breaks_before", "hook_breaks_norm", "hook_breaks_sequential", "hook_breaks_root",
+    "hook_breaks_first_of_two", "hook_breaks_each", "goes_on_behind_a_call_that_searched",
+    "goes_on_behind_a_call_that_merged", "goes_on_behind_a_call_that_compared", "left_before_membership",
+    "left_before_keywords", "name_of_parameter_looked_into", "length_of_name_of_parameter",
+    "character_in_name_of_parameter", "eval_of_a_literal", "dir_of_a_list", "copied_tuple", "copied_object",
+    "deeply_copied", "method_of_a_text_enum", "members_of_an_enum", "level_made", "level_given", "level_held",
+    "level_with_own_operators", "word_made", "word_given", "ratio_given", "level_shape", "in_a_weak_set",
+    "hash_of_a_weak_reference", "enum_made", "enum_made_with_values", "int_enum_made", "flags_made",
+    "dict_of_a_function", "dispatched_by_a_class", "torch_profiler_scope_decorates", "torch_StateDict",
+    "torch_ConvertsItself", "new_of_containers", "cache_asked_for_its_hits", "sequence_slots_called_by_name",
+    "namedtuple_made", "namedtuple_as_a_key", "class_by_type_with_a_function", "exception_by_type",
+    "namespace_of_a_class", "method_of_a_namespace", "names_of_a_module", "local_variables",
+    "local_variables_of_a_callee", "local_variables_in_a_loop", "local_variables_by_vars",
+    "local_variables_as_keywords", "local_variables_written", "drawn_and_compared", "partialmethod_called",
+    "tensors_hook_asks_for_strides", "tensors_methods_wait_for_arguments", "tensors_methods_wait_again",
+    "tensors_bound_method_given", "tensors_addresses_compared", "tensors_address_of_the_same",
+    "tensors_address_and_a_number", "tensors_address_used_behind_the_graph", "tensors_methods_of_types",
+    "tensors_history_denied", "module_RegistersAHookItself",
+)  # fmt: skip
+"""Programs that torch 2.11 breaks in, gives up, traces or compiles again where 2.13 doesn't, or the reverse."""
+
 # Other releases of torch than 2.13, whose rules the engine has. Results are plain Python's; figures aren't torch's
 # (strict too). Program or case name -> what torch does instead.
 _OTHER_TORCH: dict[tuple[int, int], dict[str, str]] = {
@@ -203,6 +225,7 @@ _OTHER_TORCH: dict[tuple[int, int], dict[str, str]] = {
         "hash_of_objects": HASHES,
         "identity_of_none": "id() of None breaks",
         "flags_listed": "iteration over a flag breaks",
+        **dict.fromkeys(_OTHERWISE_IN_211, "breaks, frames given up and entries are others than 2.13's"),
     },
     (2, 14): {"random_random": "random.random() is called before the graph instead of breaking"},
 }
