@@ -34,7 +34,7 @@ from dynacheck.runtime.engine import engine
 from dynacheck.runtime.job import Job
 from dynacheck.runtime.regions import info_of
 from dynacheck.runtime.switches import switches
-from dynacheck.sources import FrameView
+from dynacheck.sources import FrameView, is_a
 from dynacheck.translate.signals import SkipFrame
 from dynacheck.translate.spelling import in_words
 from dynacheck.translate.translate import TranslateRequest, Translation, translate
@@ -135,7 +135,7 @@ class Miss:
         if done.broke is not None:
             record.split = (done.broke.reason, done.broke.message, user_stack(done.broke.stack))
         record.signature = misses.signature(self.func, self.args)
-        if self.args and isinstance(self.args[0], nn.Module):
+        if self.args and is_a(self.args[0], nn.Module):
             record.made_for = weakref.ref(self.args[0])
         if done.graph is not None:
             record.made = done.graph.made

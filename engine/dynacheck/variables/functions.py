@@ -115,7 +115,7 @@ class ObjectVariable(CallableVariable):
 
     def reconstruct(self, to: Rebuilder) -> None:
         value = self.value
-        if isinstance(value, type) and not value.__flags__ & HEAP_TYPE:  # it lives as long as the process
+        if is_a(value, type) and not value.__flags__ & HEAP_TYPE:  # it lives as long as the process
             to.load_const_type(value)
             return
         module = getattr(value, "__module__", None) or (

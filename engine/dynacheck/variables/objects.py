@@ -210,11 +210,11 @@ class UserObjectVariable(VariableTracker):
         tx.guard_absent(child)
         return None
 
-    def dict_node(self, name: str) -> Node:
+    def dict_node(self, name: Any) -> Node:
         """What the instance dict has under a name; read from the dict itself where an attribute is something else."""
         assert self.node is not None
         custom = isinstance(type_lookup(self.cls, "__getattribute__"), types.FunctionType)
-        if custom or is_data_descriptor(type_lookup(self.cls, name)):
+        if custom or not isinstance(name, str) or is_data_descriptor(type_lookup(self.cls, name)):
             return self.node.child(CAttr("__dict__")).key(name)
         return self.node.named(DictAttr, name)
 

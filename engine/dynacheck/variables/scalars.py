@@ -6,7 +6,7 @@ an object, what counts is the value that it holds, whatever the class overrides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, Final
 
@@ -19,10 +19,20 @@ from dynacheck.variables.constant import ConstantVariable, own_operator
 from dynacheck.variables.objects import BINARY, UNARY, UserObjectVariable, or_not_implemented
 from dynacheck.variables.results import python_value
 
-_HELD: Final[dict[type, Any]] = {
-    int: int.__int__, float: float.__float__, complex: complex.__complex__, str: str.__str__, bytes: bytes.__bytes__,
+
+def _reader(kind: type, plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """C code's own reading of a subclass's object; of other objects, which guards meet too, there is nothing to read."""
+    return lambda value: plain(value) if is_a(value, kind) else None
+
+
+_HELD: Final[dict[type, Callable[[Any], Any]]] = {
+    kind: _reader(kind, plain)
+    for kind, plain in (
+        (int, int.__int__), (float, float.__float__), (complex, complex.__complex__), (str, str.__str__),
+        (bytes, bytes.__bytes__),
+    )
 }  # fmt: skip
-"""C code that gives the value held by an object of a subclass, as one of the type itself."""
+"""What gives the value held by an object of a subclass, as one of the type itself."""
 
 
 class ScalarObjectVariable(UserObjectVariable):
@@ -96,6 +106,7 @@ def held(tx: Tracer, node: Node, value: Any) -> ConstantVariable | None:
     for kind, read in _HELD.items():
         if is_a(value, kind):
             number = read(value)
+            assert number is not None
             tx.guard(node.child(Converted(read, kind.__name__)), ValueIs(number))
             return ConstantVariable(number)
     return None

@@ -198,7 +198,7 @@ def _is_plain_parameter(value: torch.Tensor) -> bool:
     """Whether an object of a subclass of Parameter (or a Buffer) behaves as a tensor does."""
     cls = type(value)
     if nn.Parameter not in cls.__mro__:
-        return isinstance(value, nn.Buffer)
+        return is_a(value, nn.Buffer)
     hook = type_lookup(cls, "__torch_function__")
     if not any(hook is type_lookup(base, "__torch_function__") for base in (torch.Tensor, nn.Parameter)):
         return False

@@ -345,3 +345,20 @@ def test_errors(row: str) -> None:
     assert repr(dynacheck.compile(fn, backend="eager", fullgraph=True)(torch.ones(2), 1)) == repr(
         fn(torch.ones(2), 1)
     )
+
+
+class NoNumber:
+    """No kind of float, though it can be made one."""
+
+    def __float__(self):
+        return 2.5
+
+
+def test_another_kind_of_object_in_the_place_of_one_is_a_miss():
+    def fn(x, number):
+        return x * float(number)
+
+    compiled = dynacheck.compile(fn, backend="eager")
+    x = torch.ones(2)
+    for number in (Real(1.5), NoNumber(), Real(1.5), 3.0):
+        assert torch.equal(compiled(x, number), fn(x, number))
