@@ -72,6 +72,10 @@ def power(tx: Tracer, base: Arg, exp: Arg, mod: Arg | None = None) -> VariableTr
     if mod is None or abstract.is_none(tx, mod):
         return abstract.binary(tx, "**", base, exp)
     _plain(tx, "pow()", base, exp, mod)
+    if any(
+        isinstance(type_lookup(part.get_type(), "__pow__"), types.FunctionType) for part in (base, exp, mod)
+    ):
+        return tx.break_(UNKNOWN_CALL, what="pow() of an object with an operator of its own")
     return fold_call(tx, pow, [base, exp, mod], {})
 
 

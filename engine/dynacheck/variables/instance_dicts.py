@@ -11,6 +11,7 @@ from dynacheck.variables.base import Rebuilder, Tracer, VariableTracker
 from dynacheck.variables.mappings import DictVariable, Pair
 from dynacheck.variables.methods import key_of
 from dynacheck.variables.objects import UserObjectVariable
+from dynacheck.variables.results import scalar
 
 
 class InstanceDictVariable(DictVariable):
@@ -51,6 +52,8 @@ class InstanceDictVariable(DictVariable):
 
     def lookup(self, tx: Tracer, key: VariableTracker) -> VariableTracker | None:
         key = key.realize(tx)
+        if key is not scalar(key):
+            self.unmodelled(tx, "looking up this key")  # it may compare in its own way
         if key.is_constant() and isinstance(name := key.as_constant(tx), str):
             return self.owner.instance_attribute(tx, name) if self.owner.in_dict(name) else None
         key_of(tx, key, "dict key")

@@ -82,8 +82,8 @@ class ScalarObjectVariable(UserObjectVariable):
         return super().nb_unary(tx, op)
 
     def hash_key(self, tx: Tracer) -> Any:
-        if isinstance(type_lookup(self.cls, "__eq__"), FunctionType):
-            self.unmodelled(tx, "hash()")
+        if isinstance(type_lookup(self.cls, "__eq__"), FunctionType) or self.base.value != self.base.value:
+            self.unmodelled(tx, "hash()")  # a nan is hashed by the object's identity
         return super().hash_key(tx)
 
     def tp_repr(self, tx: Tracer) -> VariableTracker:

@@ -362,3 +362,25 @@ def test_another_kind_of_object_in_the_place_of_one_is_a_miss():
     x = torch.ones(2)
     for number in (Real(1.5), NoNumber(), Real(1.5), 3.0):
         assert torch.equal(compiled(x, number), fn(x, number))
+
+
+class Powered(int):
+    def __pow__(self, other, mod=None):
+        return 11
+
+
+class Held:
+    def __init__(self):
+        self.part = 3.0
+
+
+NAN, HELD, POWERED = Real("nan"), Held(), Powered(3)
+
+
+@pytest.mark.parametrize(
+    "text", ["hash(NAN) == object.__hash__(NAN)", "HELD.__dict__[Name('part')]", "pow(POWERED, 2, 5)"]
+)
+def test_what_the_value_alone_does_not_tell(text):
+    fn = eval(f"lambda x: (x + 1, {text})", globals())
+    found, expected = dynacheck.compile(fn, backend="eager")(torch.ones(2)), fn(torch.ones(2))
+    assert torch.equal(found[0], expected[0]) and found[1] == expected[1]
