@@ -16,6 +16,8 @@ ON_PURPOSE = {
     "translated; torch looks at no special method of a class",
     r"globals\.(OPTIONS\.rate|Color\.RED): deleted$": "what an object or class had itself is guarded there; torch "
     "looks at what is found, and that is equal: the default of a data class, the member that the class of enums finds",
+    r"globals\.Options\.rate: (None|deleted)$": "the type of what a class has under the name of an object's attribute is "
+    "guarded, which could take the attribute over; torch doesn't look there",
     r"globals\.\w+: replaced by a subclass$": "classes are guarded by identity; torch looks at what was found in them",
     r"globals\.\w+: bases$": "what is looked up in a class is guarded, wherever it is found; torch guards the place",
 }
